@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/check.h"
+#include "kernels/accumulate_rule.h"
 #include "kernels/fast_cpu.h"
 
 namespace shoal {
@@ -15,17 +16,20 @@ void require_arguments(std::size_t sum, std::size_t gradient, float sign) {
   SHOAL_CHECK_EQ(std::abs(sign), 1.0f);
 }
 
-bool is_not_finite(float value) { return !std::isfinite(value); }
-
 }  // namespace
 
-bool all_finite_twin(std::span<const float> values) {
-  return std::none_of(values.begin(), values.end(), is_not_finite);
+bool all_finite_twin(std::span<const float> values) { return std::all_of(values.begin(), values.end(), is_finite); }
+
+NonFinite screen_twin(std::span<const float> values) {
+  NonFinite found;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!is_finite(values[i]) && found.count++ == 0) found.first = i;
+  return found;
 }
 
 void accumulate_twin(std::span<float> sum, std::span<const float> gradient, float sign) {
   require_arguments(sum.size(), gradient.size(), sign);
-  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += sign * gradient[i];
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = accumulated(sum[i], gradient[i], sign);
 }
 
 bool all_finite(std::span<const float> values) {
@@ -38,18 +42,17 @@ bool all_finite(std::span<const float> values) {
 
 std::optional<std::size_t> first_non_finite(std::span<const float> values) {
   if (all_finite(values)) return std::nullopt;
-  const auto found = std::find_if(values.begin(), values.end(), is_not_finite);
-  return static_cast<std::size_t>(found - values.begin());
+  return static_cast<std::size_t>(screen_twin(values).first);
 }
 
 Status accumulate_checked(std::span<float> sum, std::span<const float> gradient, float sign) {
   require_arguments(sum.size(), gradient.size(), sign);
-  if (const auto first = first_non_finite(gradient)) {
-    const auto bad = std::count_if(gradient.begin(), gradient.end(), is_not_finite);
-    return make_error(ErrorCode::kNonFinite, std::to_string(bad) + " of " + std::to_string(gradient.size()) +
+  if (!all_finite(gradient)) {
+    const NonFinite bad = screen_twin(gradient);
+    return make_error(ErrorCode::kNonFinite, std::to_string(bad.count) + " of " + std::to_string(gradient.size()) +
                                                  " gradient elements are NaN or infinite, the first at index " +
-                                                 std::to_string(*first) + " (" + std::to_string(gradient[*first]) +
-                                                 ")");
+                                                 std::to_string(bad.first) + " (" +
+                                                 std::to_string(gradient[bad.first]) + ")");
   }
 #if SHOAL_WITH_NET
   fast_cpu::accumulate(sum.data(), gradient.data(), sum.size(), sign);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kernels/adamw.h"
 #include "kernels/half.h"
 #include "kernels/packed_tiles.h"
 
@@ -31,6 +32,10 @@ void unpack_tiles(TileFormat format, TileSeed seed, const std::uint8_t* scales, 
 bool all_finite(const float* values, std::size_t count);  // all_finite_twin
 // sum[i] += sign * gradient[i].
 void accumulate(float* sum, const float* gradient, std::size_t count, float sign);  // accumulate_twin
+
+// Without the halves. Returns where it stopped: what is left is less than a vector.
+std::size_t adamw_range(const AdamWRates& rates, float keep, const AdamWFlat& arrays, std::size_t begin,
+                        std::size_t end);  // adamw_range_twin
 
 std::string_view target_name();
 

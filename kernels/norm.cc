@@ -5,20 +5,19 @@
 #include <vector>
 
 #include "common/check.h"
+#include "kernels/norm_rule.h"
 
 namespace shoal {
 namespace {
 
-constexpr std::size_t kLanes = 8;
-
 double block_sum(const float* a, const float* b, std::size_t count) {
-  double lanes[kLanes] = {};
-  const std::size_t whole = count - count % kLanes;
-  for (std::size_t i = 0; i < whole; i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane)
-      lanes[lane] += static_cast<double>(a[i + lane]) * static_cast<double>(b[i + lane]);
+  double lanes[kNormLanes] = {};
+  const std::size_t whole = count - count % kNormLanes;
+  for (std::size_t i = 0; i < whole; i += kNormLanes) {
+    for (std::size_t lane = 0; lane < kNormLanes; ++lane)
+      lanes[lane] = norm_added(lanes[lane], a[i + lane], b[i + lane]);
   }
-  for (std::size_t i = whole; i < count; ++i) lanes[i - whole] += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  for (std::size_t i = whole; i < count; ++i) lanes[i - whole] = norm_added(lanes[i - whole], a[i], b[i]);
   double sum = 0;
   for (const double lane : lanes) sum += lane;
   return sum;

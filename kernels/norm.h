@@ -8,7 +8,7 @@
 
 namespace shoal {
 
-// Sum of squares in double: blocks of kNormBlock elements over 8 interleaved lanes, blocks added in order.
+// Sum of squares in double, in the order of kernels/norm_rule.h.
 inline constexpr std::size_t kNormBlock = 8192;
 double sum_of_squares(std::span<const float> values, const ParallelFor& parallel = serial_for());
 double norm_of(std::span<const float> values, const ParallelFor& parallel = serial_for());

@@ -5,44 +5,23 @@
 #include <vector>
 
 #include "common/check.h"
+#include "kernels/adamw_rule.h"
 #include "stages/muon.h"
 
 namespace shoal {
 namespace {
 
-constexpr double kMeanGradientMax = 1e18;  // its square still fits a float moment
-
-// Plain pointers and no aliasing promises beyond equality: every output element depends on inputs of the same index
-// only. The term of the step before is compiled out and not multiplied by 0, which could turn the sign of a zero.
-template <bool kGivesBack>
-void apply_range(const AdamWFactors& f, float keep, const AdamWArrays& a, std::size_t begin, std::size_t end) {
-  const float* parameters = a.parameters.data();
-  const float* sum = a.gradient_sum.data();
-  const float* moment1 = a.moment1.data();
-  const float* moment2 = a.moment2.data();
-  const float* shift = a.shift.empty() ? nullptr : a.shift.data();
-  float* out = a.parameters_out.data();
-  float* moment1_out = a.moment1_out.data();
-  float* moment2_out = a.moment2_out.data();
-  const float rest1 = 1 - f.beta1, rest2 = 1 - f.beta2;
-#pragma GCC ivdep
-  for (std::size_t i = begin; i < end; ++i) {
-    const float g = sum[i] * f.gradient_scale;
-    const float before = moment1[i];
-    const float m = f.beta1 * before + rest1 * g;
-    const float v = f.beta2 * moment2[i] + rest2 * g * g;
-    moment1_out[i] = m;
-    moment2_out[i] = v;
-    const float root = std::sqrt(v) * f.root_scale + f.eps;
-    if constexpr (kGivesBack) {
-      out[i] = keep * parameters[i] - (f.rate * m - f.rate_before * before) / root;
-    } else {
-      out[i] = keep * parameters[i] - f.rate * m / root;
-    }
-  }
-  if (shift == nullptr) return;
-#pragma GCC ivdep
-  for (std::size_t i = begin; i < end; ++i) out[i] += shift[i];
+AdamWFlat flat(const AdamWArrays& a) {
+  AdamWFlat flat;
+  flat.parameters = a.parameters.data();
+  flat.gradient_sum = a.gradient_sum.data();
+  flat.moment1 = a.moment1.data();
+  flat.moment2 = a.moment2.data();
+  flat.shift = a.shift.empty() ? nullptr : a.shift.data();
+  flat.parameters_out = a.parameters_out.data();
+  flat.moment1_out = a.moment1_out.data();
+  flat.moment2_out = a.moment2_out.data();
+  return flat;
 }
 
 }  // namespace
@@ -50,11 +29,11 @@ void apply_range(const AdamWFactors& f, float keep, const AdamWArrays& a, std::s
 Result<double> mean_gradient_norm(std::span<const float> gradient_sum, std::uint64_t targets,
                                   const ParallelFor& parallel) {
   SHOAL_CHECK(targets > 0);
-  return check_mean_gradient_norm(norm_of(gradient_sum, parallel) / static_cast<double>(targets));
+  return check_mean_gradient_norm(mean_norm(sum_of_squares(gradient_sum, parallel), targets));
 }
 
 Result<double> check_mean_gradient_norm(double norm) {
-  if (!(norm <= kMeanGradientMax)) {
+  if (!is_usable_norm(norm)) {
     return make_error(ErrorCode::kNonFinite, "window gradient: norm " + std::to_string(norm) + " is not usable");
   }
   return norm;
@@ -64,10 +43,9 @@ AdamWFactors adamw_factors(const InnerStep& step, double gradient_norm) {
   SHOAL_CHECK(step.targets > 0);
   SHOAL_CHECK(step.step > 0);
   SHOAL_CHECK(step.step > 1 || step.look_ahead_before == 0);
-  const double clip = step.clip_norm > 0 && gradient_norm > step.clip_norm ? step.clip_norm / gradient_norm : 1.0;
   const double steps = static_cast<double>(step.step);
   AdamWFactors factors;
-  factors.gradient_scale = static_cast<float>(clip / static_cast<double>(step.targets));
+  factors.gradient_scale = gradient_scale_of(gradient_norm, step.targets, step.clip_norm);
   factors.beta1 = static_cast<float>(step.beta1);
   factors.beta2 = static_cast<float>(step.beta2);
   factors.rate = static_cast<float>(step.lr * (1 + step.look_ahead) / (1 - std::pow(step.beta1, steps)));
@@ -93,6 +71,7 @@ void adamw_apply(std::span<const ParameterSpec> parameters, const AdamWFactors& 
     SHOAL_CHECK_EQ(other, size);
   }
   SHOAL_CHECK(arrays.shift.empty() || arrays.shift.size() == size);
+  const AdamWFlat elements = flat(arrays);
   std::size_t covered = 0;
   for (const ParameterSpec& parameter : parameters) {
     SHOAL_CHECK_EQ(parameter.offset, covered);
@@ -103,9 +82,8 @@ void adamw_apply(std::span<const ParameterSpec> parameters, const AdamWFactors& 
       continue;
     }
     const float keep = parameter.decays ? factors.keep : 1.0f;
-    const auto apply = factors.rate_before == 0 ? apply_range<false> : apply_range<true>;
     parallel(count, std::size_t{1} << 15, [&](std::size_t begin, std::size_t end) {
-      apply(factors, keep, arrays, parameter.offset + begin, parameter.offset + end);
+      adamw_range(factors, keep, elements, parameter.offset + begin, parameter.offset + end);
     });
   }
   SHOAL_CHECK_EQ(covered, size);

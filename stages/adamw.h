@@ -6,6 +6,7 @@
 #include <span>
 
 #include "common/result.h"
+#include "kernels/adamw.h"
 #include "kernels/norm.h"
 #include "stages/inner_step.h"
 #include "stages/stage_spec.h"
@@ -33,13 +34,13 @@ Result<double> check_mean_gradient_norm(double norm);
 // over the root of today: no third array, but p(t) + c u(t) is plain AdamW only as far as lr and v change little in a
 // step, and decay acts on p. With c = 0 every bit is plain AdamW's. After zeroed moments (a session that joined
 // between rounds) m' = 0: nothing is given back, whatever the step's number says, for nothing was taken.
-struct AdamWFactors {
-  float gradient_scale = 0;  // 1 / targets, times clip_norm / norm when the norm is above it
-  float beta1 = 0, beta2 = 0;
-  float rate = 0;         // lr (1 + look_ahead) / (1 - beta1^step)
-  float rate_before = 0;  // lr look_ahead_before / (1 - beta1^(step - 1)); 0 at step 1
-  float root_scale = 0;   // 1 / sqrt(1 - beta2^step)
-  float eps = 0;
+//
+// The order of operations and their rounding: kernels/adamw_rule.h.
+//   gradient_scale  1 / targets, times clip_norm / norm when the norm is above it
+//   rate            lr (1 + look_ahead) / (1 - beta1^step)
+//   rate_before     lr look_ahead_before / (1 - beta1^(step - 1)); 0 at step 1
+//   root_scale      1 / sqrt(1 - beta2^step)
+struct AdamWFactors : AdamWRates {
   float keep = 1;  // of tensors that decay
   bool muon = false;
   float matrix_rate = 0, matrix_rate_before = 0;  // muon: lr (1 + look_ahead), lr look_ahead_before

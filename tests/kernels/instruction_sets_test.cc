@@ -8,6 +8,7 @@
 #include "kernels/half.h"
 #include "kernels/int8_tiles.h"
 #include "kernels/packed_tiles.h"
+#include "tests/kernels/adamw_arrays.h"
 #include "tests/kernels/tile_inputs.h"
 
 namespace shoal {
@@ -112,6 +113,30 @@ TEST_P(InstructionSetsTest, AccumulationGivesTheTwinsBits) {
       accumulate_twin(twin, gradient, sign);
       ASSERT_TRUE(accumulate_checked(fast, gradient, sign).ok());
       EXPECT_TRUE(same_bits(fast, twin)) << count << " sign " << sign;
+    }
+  }
+}
+
+bool same_but_for_nans(const std::vector<float>& a, const std::vector<float>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float x, float y) {
+    return (std::isnan(x) && std::isnan(y)) || std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
+  });
+}
+
+TEST_P(InstructionSetsTest, AdamWGivesTheTwinsBits) {
+  for (const std::size_t count : {0, 1, 3, 4, 7, 8, 15, 16, 17, 31, 33, 1000, 4099}) {
+    for (const bool gives_back : {false, true}) {
+      for (const bool shifts : {false, true}) {
+        const AdamWInput in = adamw_input(count, count);
+        AdamWOutput twin(count), fast(count);
+        const std::size_t begin = count > 20 ? 3 : 0;  // no alignment beyond an element's own
+        adamw_range_twin(rates_of(gives_back), kKeep, flat_of(in, twin, shifts, true), begin, count);
+        adamw_range(rates_of(gives_back), kKeep, flat_of(in, fast, shifts, true), begin, count);
+        EXPECT_TRUE(same_but_for_nans(fast.parameters, twin.parameters)) << count << gives_back << shifts;
+        EXPECT_TRUE(same_but_for_nans(fast.moment1, twin.moment1)) << count << gives_back << shifts;
+        EXPECT_TRUE(same_but_for_nans(fast.moment2, twin.moment2)) << count << gives_back << shifts;
+        EXPECT_EQ(fast.halves, twin.halves) << count << gives_back << shifts;
+      }
     }
   }
 }
