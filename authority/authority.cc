@@ -196,7 +196,7 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
                                                 ", and version " + std::to_string(made.value) +
                                                 " is the newest that was made");
   book_.on_beat(*member, beat);
-  if (beat.leaving) placement_.moves().on_leaving(from.session, loop_.now());
+  if (beat.leaving) placement_.moves().on_leaving(from.peer, from.session, loop_.now());
   stage.on_beat(*member, beat);
   show_serving(*member);
   const Version newest = stage.line().version;
@@ -206,7 +206,7 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
 
   BeatAck ack = status_;
   ack.list_epoch = book_.told();
-  ack.move_to = placement_.moves().asked(from.session);
+  ack.move_to = placement_.moves().asked(from.peer, from.session);
   port_.send(from.peer, ack);
   if (ended_) port_.send(from.peer, end_);
   stage.repeat(*member);

@@ -8,8 +8,8 @@
 //   on_authority_up   with the link
 //   on_message        JoinAnswer, Members, MembersChange, BeatAck, Fenced, Goodbye, End from the authority alone
 //   beat_now()        when `serving`, version or leaving changed
-//   leave()           at Ctrl-C, when the open entries are settled (or with what there is)
-//   leave_at_once()   at the second one
+//   leave()           at Ctrl-C or for another stage, when the open entries are settled (or with what there is)
+//   leave_at_once()   at the second Ctrl-C, and where a move waited for too long
 // clang-format on
 // And Membership asks its MembershipPort. A change that does not begin with our list, or a BeatAck that names a newer
 // one, makes it ask for what it lacks (MembersQuery), at most once a second. While the authority is away nothing here

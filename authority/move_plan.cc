@@ -1,10 +1,8 @@
 #include "authority/move_plan.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "authority/planner.h"
-#include "common/check.h"
 
 namespace shoal {
 namespace {
@@ -41,7 +39,6 @@ struct NextMove {
   std::size_t worker = 0;
   StageId to;
   std::vector<double> rates;  // behind it
-  double lost_rate = 0;       // of R while the mover is away
 };
 
 // A stage keeps enough to survive the death of one, or as many as the other one then has.
@@ -65,12 +62,11 @@ std::optional<NextMove> best_step(const Outlook& at) {
       continue;
     std::vector<double> rates = at.rates;
     rates[worker.stage.value] -= at.share(worker, worker.stage);
-    const double away = weakest(rates);
     rates[to->value] += at.share(worker, *to);
     std::vector<double> now_sorted = sorted(rates);
     if (now_sorted <= best_sorted) continue;
     best_sorted = std::move(now_sorted);
-    best = NextMove{i, *to, std::move(rates), std::max(0.0, weakest(at.rates) - away)};
+    best = NextMove{i, *to, std::move(rates)};
   }
   return best;
 }
@@ -109,23 +105,22 @@ std::optional<PlannedMove> plan_move(std::span<const StageLoad> stages, std::spa
     ++at.serving[worker.stage.value];
   }
   const double now = weakest(at.rates), horizon = seconds_of(options.horizon), away = seconds_of(options.away);
-  double cost = 0, best_worth = 0;
+  double best_gain = 0;
   std::optional<PlannedMove> first, best;
   for (std::size_t moves = 1; moves <= kMovesAhead; ++moves) {
     const auto step = best_step(at);
     if (!step) break;
     Worker& mover = at.workers[step->worker];
     if (!first) first = PlannedMove{mover.session, mover.peer, mover.stage, step->to, now, now, 1};
-    cost += step->lost_rate * away;
     --at.serving[mover.stage.value];
     ++at.serving[step->to.value];
     mover.stage = step->to;
     mover.movable = false;  // one move each, so that no sequence goes round in a circle
     at.rates = step->rates;
     const double then = weakest(at.rates);
-    const double worth = (then - now) * std::max(0.0, horizon - static_cast<double>(moves) * away) - cost;
-    if (then < (1 + options.gain_min) * now || worth <= best_worth) continue;
-    best_worth = worth;
+    const double gain = (then - now) * std::max(0.0, horizon - static_cast<double>(moves) * away);
+    if (then < (1 + options.gain_min) * now || gain <= best_gain) continue;
+    best_gain = gain;
     best = first;
     best->rate_then = then;
     best->moves = moves;

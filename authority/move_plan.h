@@ -4,12 +4,11 @@
 //
 // A run makes as many microbatches a second as its weakest stage: R = min over stages k of r_k, where r_k is the sum of
 // speed / work over those that serve k. SWARM (Ryabinin et al. 2023, algorithm 2) moves, each period, one peer from the
-// stage with the shortest queues to the one with the longest, whatever it costs. Here a move must pay: it is taken when
-// what the run makes more over a horizon is worth what it makes less while the mover is on its way.
+// stage with the shortest queues to the one with the longest. Here the moves that follow are foreseen, and one is made
+// only where R rises by them. Nothing of R is lost while a mover is away: it comes from where R is not made.
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "common/ids.h"
@@ -42,8 +41,8 @@ struct PlannedMove {
   Session session;
   PeerId peer;
   StageId from, to;
-  double rate_now = 0,
-         rate_then = 0;   // R in microbatches a second: as it is, and behind this move and those that follow
+  double rate_now = 0;    // R, in microbatches a second
+  double rate_then = 0;   // behind this move and those that follow
   std::size_t moves = 1;  // that lead there, this one among them
 };
 
@@ -55,10 +54,10 @@ void bound_speeds(std::span<Worker> workers);
 std::vector<double> stage_rates(std::span<const StageLoad> stages, std::span<const Worker> workers);
 
 // The first move of the best sequence: each goes to the weakest stage that can be reached, from where it is missed
-// least, as long as the sorted rates become larger; of its beginnings the one whose R over the horizon is most above
-// what its moves cost. None: no sequence brings gain_min, or pays. A stage is not left with fewer than kMembersFirst
-// (planner.h) nor ever with nobody, unless the other one has still fewer. Bounds: kMovesAhead moves looked ahead, each
-// of O(workers x stages log stages).
+// least, as long as the sorted rates become larger; of its beginnings the one that gains most over the horizon, of which
+// its moves take their time, one after the other. None: no sequence brings gain_min within it. A stage is not left with
+// fewer than kMembersFirst (planner.h) nor ever with nobody, unless the other one has still fewer. Bounds: kMovesAhead
+// moves looked ahead, each of O(workers x stages log stages).
 inline constexpr std::size_t kMovesAhead = 8;
 std::optional<PlannedMove> plan_move(std::span<const StageLoad> stages, std::span<const Worker> workers,
                                      const MoveOptions& options);

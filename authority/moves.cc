@@ -37,18 +37,17 @@ void Moves::place(std::vector<Worker>& workers, const PeerId& peer) const {
       workers.push_back({.session = move.session, .peer = mover, .stage = move.to, .speed = move.speed});
 }
 
-std::optional<StageId> Moves::asked(const Session& session) const {
-  for (const auto& [peer, move] : moves_)
-    if (move.session == session && move.phase == Phase::kAsked) return move.to;
-  return std::nullopt;
+std::optional<StageId> Moves::asked(const PeerId& peer, const Session& session) const {
+  const auto at = moves_.find(peer);
+  if (at == moves_.end() || at->second.session != session || at->second.phase != Phase::kAsked) return std::nullopt;
+  return at->second.to;
 }
 
-void Moves::on_leaving(const Session& session, TimePoint now) {
-  for (auto& [peer, move] : moves_)
-    if (move.session == session && move.phase == Phase::kAsked) {
-      move.phase = Phase::kLeaving;
-      move.since = now;
-    }
+void Moves::on_leaving(const PeerId& peer, const Session& session, TimePoint now) {
+  const auto at = moves_.find(peer);
+  if (at == moves_.end() || at->second.session != session || at->second.phase != Phase::kAsked) return;
+  at->second.phase = Phase::kLeaving;
+  at->second.since = now;
 }
 
 void Moves::on_joined(const PeerId& peer, const Session& session, StageId stage, TimePoint now) {

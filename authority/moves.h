@@ -43,9 +43,9 @@ class Moves {
   // Counts each mover where it goes to, as fast as it was; without those of `peer`.
   void place(std::vector<Worker>& workers, const PeerId& peer) const;
   // The stage that the session is asked to serve; none: nothing is asked of it.
-  std::optional<StageId> asked(const Session& session) const;
+  std::optional<StageId> asked(const PeerId& peer, const Session& session) const;
 
-  void on_leaving(const Session& session, TimePoint now);
+  void on_leaving(const PeerId& peer, const Session& session, TimePoint now);
   void on_joined(const PeerId& peer, const Session& session, StageId stage, TimePoint now);
   void on_serving(const PeerId& peer, const Session& session, TimePoint now);
   void on_over(const PeerId& peer, const Session& session, bool left, TimePoint now);

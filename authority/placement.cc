@@ -32,17 +32,15 @@ std::vector<StageLoad> Placement::loads() const {
   return loads;
 }
 
-std::vector<Worker> Placement::workers_without(const PeerId& peer) const {
-  const std::vector<StageLoad> stages = loads();
+std::vector<Worker> Placement::workers_without(const PeerId& peer, std::span<const StageLoad> stages) const {
   std::vector<Worker> workers;
   for (const auto& [session, member] : book_.members()) {
     if (member.member.peer == peer || member.leaving || !book_.makes_progress(member)) continue;
     Worker worker{.session = session, .peer = member.member.peer, .stage = member.stage, .speed = {}};
     const bool settled = member.member.serving && loop_.now() - member.serving_since >= Moves::kSettled;
     const Capacity& capacity = member.capacity;
-    if (const double us = capacity.forward_us.value_or(0) + double{0} + capacity.backward_us.value_or(0);
-        settled && us > 0)
-      worker.speed = stages[member.stage.value].work / us * 1e6;
+    const std::uint64_t us = std::uint64_t{capacity.forward_us.value_or(0)} + capacity.backward_us.value_or(0);
+    if (settled && us > 0) worker.speed = stages[member.stage.value].work * 1e6 / static_cast<double>(us);
     worker.movable = settled && member.movable && stages_[member.stage.value]->held_without(session);
     workers.push_back(worker);
   }
@@ -51,9 +49,10 @@ std::vector<Worker> Placement::workers_without(const PeerId& peer) const {
 }
 
 std::vector<StageSupply> Placement::supply_without(const PeerId& peer) const {
-  std::vector<Worker> workers = workers_without(peer);
+  const std::vector<StageLoad> stages = loads();
+  std::vector<Worker> workers = workers_without(peer, stages);
   moves_.place(workers, peer);
-  const std::vector<double> rates = stage_rates(loads(), workers);
+  const std::vector<double> rates = stage_rates(stages, workers);
   std::vector<StageSupply> supply;
   for (const auto& stage : stages_) {
     const StageLine& line = stage->line();
@@ -81,7 +80,8 @@ Result<StageChoice> Placement::of_joiner(const PeerId& peer, const JoinRequest& 
 void Placement::look() {
   if (!options_.rebalance || !moves_.look_due(loop_.now())) return;
   const MoveOptions how{.horizon = options_.rebalance_horizon, .away = book_.move_time()};
-  const auto move = moves_.look(loads(), workers_without({}), how, loop_.now());
+  const std::vector<StageLoad> stages = loads();
+  const auto move = moves_.look(stages, workers_without({}, stages), how, loop_.now());
   if (!move) return;
   const std::string why = "stage " + std::to_string(move->to.value) + " is the weakest: " + rate_text(move->rate_now) +
                           " microbatches/s of the run become " + rate_text(move->rate_then) +

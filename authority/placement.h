@@ -4,7 +4,7 @@
 //
 // Thread: loop only.   Borrows: options, port, loop, book, stages.   Bounds: those of Moves.
 #include <memory>
-#include <optional>
+#include <span>
 #include <vector>
 
 #include "authority/authority_port.h"
@@ -27,8 +27,8 @@ class Placement {
 
  private:
   std::vector<StageLoad> loads() const;
-  // The members that serve or are on the way there, without those of this peer.
-  std::vector<Worker> workers_without(const PeerId& peer) const;
+  // The members that serve or are on the way there, without those of this peer. `stages`: loads().
+  std::vector<Worker> workers_without(const PeerId& peer, std::span<const StageLoad> stages) const;
   std::vector<StageSupply> supply_without(const PeerId& peer) const;
 
   const AuthorityOptions& options_;

@@ -21,6 +21,7 @@ namespace shoal {
 
 inline constexpr std::uint64_t kTrainer = 1, kTargets = 8;  // of a microbatch
 inline constexpr std::uint64_t kMembers = 2;                // of a stage
+inline constexpr int kStandsMax = 60;                       // seconds without a commit: it would never end
 
 inline KeyPair key_of(std::uint64_t n) {
   std::array<std::uint8_t, 32> seed{};
@@ -98,8 +99,9 @@ class LogFeed final : private AuthorityPort {
   // Until all microbatches are in the logs and what follows from them is; `progress` at each hundredth.
   Status feed(std::function<void(std::uint64_t)> progress) {
     progress_ = std::move(progress);
-    for (BenchStage& stage : stages_)
-      for (BenchMember& member : stage.members) join(member);
+    // A wish waits while another stage has nobody.
+    for (std::size_t i = 0; i < kMembers; ++i)
+      for (BenchStage& stage : stages_) join(stage.members[i]);
     beat_all();
     pump();
     loop_.run();
@@ -250,6 +252,9 @@ class LogFeed final : private AuthorityPort {
   void beat_all() {
     for (const BenchStage& stage : stages_)
       for (const BenchMember& member : stage.members) beat(stage, member);
+    standing_ = book_.committed() == at_beat_ ? standing_ + 1 : 0;
+    at_beat_ = book_.committed();
+    if (standing_ == kStandsMax) fail("nothing was logged for " + std::to_string(kStandsMax) + " s");
     beat_timer_ = loop_.after(1s, [this] { beat_all(); });
   }
   void ask_for_round(BenchStage& stage) {
@@ -316,7 +321,8 @@ class LogFeed final : private AuthorityPort {
   bool syncing_ = false;
   TimerId beat_timer_{};
   std::uint64_t told_ = 0, sessions_ = 0, most_bytes_ = 0;
-  int compactions_ = 0;
+  int compactions_ = 0, standing_ = 0;  // beats without a commit
+  std::uint64_t at_beat_ = 0;           // committed
 };
 
 }  // namespace shoal

@@ -109,15 +109,14 @@ class World {
     return all;
   }
   StageId place(double now) const {
-    const auto all = workers(now);
+    auto all = workers(now);
+    moves_.place(all, {});
     const auto rates = stage_rates(loads(), all);
     std::vector<StageSupply> supply;
     for (std::uint16_t i = 0; i < world_.stages; ++i) {
-      const auto members = static_cast<std::size_t>(
-          std::count_if(all.begin(), all.end(), [&](const Worker& worker) { return worker.stage == StageId(i); }));
       StageSupply of;
       of.stage = StageId(i);
-      of.members = members;
+      of.members = static_cast<std::size_t>(std::ranges::count(all, StageId(i), &Worker::stage));
       of.rate = rates[i];
       supply.push_back(of);
     }
@@ -161,7 +160,6 @@ class World {
     }
     return true;
   }
-  // The load of a stage is what waits there: the longer, the slower it is beside the others.
   bool swarm_move(double now) {
     const auto all = rates(now);
     const auto idle = std::max_element(all.begin(), all.end()), loaded = std::min_element(all.begin(), all.end());

@@ -23,10 +23,9 @@ struct JoinRequest {
   std::optional<StageId> wish;
   std::optional<StageId> held_stage;  // of the states that the sender kept
   std::vector<HeldState> held;        // newest first
-  double rate = 0;                    // targets per second
   std::string device;
   std::vector<std::string> addresses;  // where others can dial the sender
-  SHOAL_FIELDS(wish, held_stage, held, rate, device, addresses)
+  SHOAL_FIELDS(wish, held_stage, held, device, addresses)
 };
 
 // Authority -> peer: your stage, or why not.
@@ -137,7 +136,7 @@ struct DiskState {
   SHOAL_FIELDS(version, age_s)
 };
 
-// What a member can carry, as far as it knows. The speed that it shows is Beat.rate.
+// What a member can carry and how fast it is, as far as it knows.
 struct Capacity {
   std::optional<std::uint64_t> memory_bytes;             // of its device, that the stage may use
   std::optional<std::uint64_t> memory_used;              // of these, by its process
@@ -153,7 +152,6 @@ struct Beat {
   bool leaving = false;
   std::uint64_t inner_steps = 0;
   std::uint64_t settled_targets = 0;  // in the parameters, in no committed round
-  double rate = 0;                    // targets per second
   std::uint32_t job_ms = 0;           // the device's present job could work for so long; 0: none
   std::uint32_t longest_ms = 0;       // the longest finished job of its kind in this session; 0: none is finished
   bool stranded = false;              // nobody of the next stage answers it
@@ -163,7 +161,7 @@ struct Beat {
   Capacity capacity;
   std::optional<DiskState> on_disk;
   bool movable = false;  // its owner named no stage, so that it may be asked to serve another one
-  SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, rate, job_ms, longest_ms, stranded,
+  SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, job_ms, longest_ms, stranded,
                behind, delay_milli, held, capacity, on_disk, movable)
 };
 

@@ -98,7 +98,7 @@ constexpr OptionRow kTable[] = {
     {"pipeline", "in_flight_ramp", SHOAL_SLOT(pipeline.in_flight_ramp), "\"auto\"", 0, 2, kShared, "[0.1, 0.6] = few until a tenth of the schedule, all from 0.6 on; auto: that where in_flight is above a quarter of a step; [] = all"},
     {"pipeline", "routing", SHOAL_CHOICE(pipeline.routing, kRoutingNames), "\"rendezvous\"", 0, 0, kLater, "how each sender chooses the peer of the next stage"},
     {"pipeline", "rebalance", SHOAL_CHOICE(pipeline.rebalance, kRebalanceNames), "\"auto\"", 0, 0, kLater, "auto: peers whose owners named no stage are asked to serve the weakest one where that pays; off: nobody is"},
-    {"pipeline", "rebalance_horizon_s", SHOAL_SLOT(pipeline.rebalance_horizon_s), "600", 1, 1e6, kLater, "a move must pay for itself within so many seconds"},
+    {"pipeline", "rebalance_horizon_s", SHOAL_SLOT(pipeline.rebalance_horizon_s), "600", 1, 1e6, kLater, "for so many seconds the swarm is taken to stay as it is: a move that takes longer is not asked for"},
 
     {"sync", "rule", SHOAL_CHOICE(sync.rule, kRuleNames), "\"diloco\"", 0, 0, kShared, "how the replicas of a stage agree"},
     {"sync", "mode", SHOAL_CHOICE(sync.mode, kModeNames), "\"overlap\"", 0, 0, kShared, "drain = no staleness, allreduce only"},

@@ -224,7 +224,6 @@ Beat Peer::make_beat() {
   beat.settled_targets = status.settled_targets;
   beat.job_ms = status.job_ms;
   beat.longest_ms = status.longest_ms;
-  beat.rate = status.rate;
   beat.stranded = status.stranded;
   beat.behind = life_->stage->behind();
   beat.movable = !options_.wish && !options_.once && beat.serving && !beat.leaving;

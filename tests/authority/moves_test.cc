@@ -53,15 +53,15 @@ TEST_F(MovesTest, AsksWhenTwoLooksInARowWantIt) {
   const auto move = look(swarm());
   ASSERT_TRUE(move);
   EXPECT_EQ(move->to, StageId(1));
-  EXPECT_EQ(moves.asked(move->session), StageId(1));
-  EXPECT_EQ(moves.asked(session(7)), std::nullopt);
+  EXPECT_EQ(moves.asked(move->peer, move->session), StageId(1));
+  EXPECT_EQ(moves.asked(peer(7), session(7)), std::nullopt);
 }
 
 TEST_F(MovesTest, OnTheWayItCountsWhereItGoesAndNobodyElseIsSentThere) {
   const PlannedMove move = ask();
   for (int i = 0; i < 2; ++i) EXPECT_FALSE(look(swarm()));
   moves.on_over(move.peer, move.session, true, now);
-  EXPECT_EQ(moves.asked(move.session), std::nullopt);
+  EXPECT_EQ(moves.asked(move.peer, move.session), std::nullopt);
   auto left = swarm();
   std::erase_if(left, [&](const Worker& worker) { return worker.session == move.session; });
   for (int i = 0; i < 4; ++i) EXPECT_FALSE(look(left)) << "stage 1 waits for it";
@@ -73,14 +73,14 @@ TEST_F(MovesTest, WhoDoesNotBeginRestsAndAnotherIsAsked) {
   for (int i = 0; i < 6 && !second; ++i) second = look(swarm());
   ASSERT_TRUE(second);
   EXPECT_NE(second->peer, first.peer);
-  EXPECT_EQ(moves.asked(first.session), std::nullopt);
+  EXPECT_EQ(moves.asked(first.peer, first.session), std::nullopt);
 }
 
 TEST_F(MovesTest, WhoLeavesForLongIsWaitedFor) {
   const PlannedMove move = ask();
-  moves.on_leaving(move.session, now);
+  moves.on_leaving(move.peer, move.session, now);
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(look(swarm())) << "its work waits for a round";
-  EXPECT_EQ(moves.asked(move.session), std::nullopt);
+  EXPECT_EQ(moves.asked(move.peer, move.session), std::nullopt);
 }
 
 // Says that it leaves, and stays for ever; or comes, and never serves.
@@ -88,7 +88,7 @@ TEST_F(MovesTest, AMoverThatNeverArrivesHoldsItsStagesForAWhile) {
   for (const bool comes : {false, true}) {
     moves = Moves();
     const PlannedMove move = ask();
-    moves.on_leaving(move.session, now);
+    moves.on_leaving(move.peer, move.session, now);
     const TimePoint begun = now;
     auto all = swarm();
     if (comes) {
