@@ -82,7 +82,7 @@ class Started:
             self.popen.kill()
             self.popen.wait()
 
-    def words(self):
+    def said(self):
         try:
             with open(self.log + ".err", errors="replace") as file:
                 return file.read()
@@ -90,7 +90,7 @@ class Started:
             return ""
 
     def last_words(self, count=6):
-        return "".join("\n    " + line.rstrip() for line in self.words().splitlines()[-count:])
+        return "".join("\n    " + line.rstrip() for line in self.said().splitlines()[-count:])
 
 
 class Peer:
@@ -119,7 +119,7 @@ class Peer:
 
 
 class Swarm:
-    """launch and its peers under `folder`; events of all in folder/events.
+    """launch and its peers under `folder`; events of all in folder/events. What `with` makes ends with its block.
 
     On loopback, or with a `star` (star.py) each on a host of its own: launch on host 0, peer n on host n + 1.
     """
@@ -136,14 +136,20 @@ class Swarm:
         with open(self.config, "w") as file:
             file.write(config)
         self.events = os.path.join(folder, "events")
-        self.standby = None     # a launch that waits for the run
         self.launch, self.launch_tail, self.launch_lives = None, Tail(os.path.join(self.events, "launch.jsonl")), 0
+        self.standby = None     # a launch that waits for the run
         self.ticket = None
         self.peers = []
         self.commits = []       # (time, targets)
         self.seen = set()
         self.issued = set()     # by this life of launch
         self.anew = []          # times of commits of what the life that committed it had issued
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end_all()
 
     # ---- starting ----
     def start(self, host, words, log):
@@ -160,11 +166,17 @@ class Swarm:
         return self.start(0, words, os.path.join(self.folder, "logs", f"launch-{self.launch_lives}"))
 
     def stand_by(self):
-        """A process that waits beside launch, with its options. When launch is over it is told to be launch by take_over()."""
+        """A process that waits beside launch, with the options of launch."""
         self.standby = self.start_life([os.path.join(self.folder, "run"), "--standby"])
-        self.until(lambda: "standing by: " in self.standby.words() or self.standby.code is not None, 20, "a standby that waits")
+
+        def waits():
+            if self.standby.code is not None:
+                raise SwarmError(f"a standby ended with exit code {self.standby.code}; it said:{self.standby.last_words()}")
+            return "standing by: " in self.standby.said()
+        self.until(waits, 20, "a standby that waits")
 
     def take_over(self):
+        """Launch is over: from now on the standby is launch."""
         self.launch, self.standby = self.standby, None
 
     def start_launch(self, resume=False, patience_s=60):
@@ -209,7 +221,8 @@ class Swarm:
                 if event and event["microbatch"] not in self.seen:  # a resumed trainer repeats what it found
                     self.seen.add(event["microbatch"])
                     self.commits.append((event["time"], event["targets"]))
-                    self.anew += [event["time"]] if event["microbatch"] in self.issued else []
+                    if event["microbatch"] in self.issued:
+                        self.anew.append(event["time"])
             elif b'"event":"issue"' in line and (event := self.parse(line)):
                 self.issued.add(event["microbatch"])
             elif b'"event":"start"' in line:
@@ -321,7 +334,7 @@ class Swarm:
                 wrong.append(f"peer {peer.number} ended with exit code {ended}:{peer.process.last_words(3)}")
         if self.standby is not None and code is not None:
             ended = self.standby.wait(30)
-            if ended != 0 or "this run has ended already" not in self.standby.words():
+            if ended != 0 or "this run has ended already" not in self.standby.said():
                 wrong.append(f"the standby of a run that ended: exit code {ended}:{self.standby.last_words()}")
         self.read()
         return wrong
@@ -375,6 +388,43 @@ def make_text(path, size=400_000, seed=1):
     draw = random.Random(seed)
     with open(path, "wb") as file:
         file.write(bytes(draw.choice(b"etaoin shrdlu\n") for _ in range(size)))
+
+
+STAGE_DIM, STAGE_VOCABULARY, STAGE_POSITIONS = 256, 256, 16     # of one_stage_run_file
+LAYER_PARAMETERS = 12 * STAGE_DIM * STAGE_DIM + 13 * STAGE_DIM  # of a gpt2
+OTHER_PARAMETERS = (2 * STAGE_VOCABULARY + STAGE_POSITIONS + 2) * STAGE_DIM  # embeddings, head, the last norm
+
+
+def layers_of(parameters):
+    """Of one stage with about so many parameters."""
+    return max(1, round((parameters - OTHER_PARAMETERS) / LAYER_PARAMETERS))
+
+
+def parameters_of(layers):
+    return layers * LAYER_PARAMETERS + OTHER_PARAMETERS
+
+
+def one_stage_run_file(text, name, layers, replicas, sync):
+    """RUN.toml of a real model in one stage, whose rounds are what is looked at. `sync`: more of [sync], of diloco."""
+    return f"""[run]
+name = "{name}"
+[model]
+layers = {layers}
+dim = {STAGE_DIM}
+heads = 4
+positions = {STAGE_POSITIONS}
+[data]
+path = "{text}"
+sequences = 1
+validation_samples = 1
+[pipeline]
+stages = 1
+replicas = {replicas}
+[sync]
+rule = "diloco"
+inner_batch = {STAGE_POSITIONS}
+{sync}
+"""
 
 
 def run_file(text, rule, stages, replicas, executor="paced", forward_ms=4.0, backward_ms=8.0, seed=1, inner_steps=4, dim=32, warm_steps=4,

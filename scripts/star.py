@@ -75,7 +75,7 @@ def address_of(host):
 
 
 class Star:
-    """The hosts, by numbers from 0 on (address_of); the caller that made it takes it down."""
+    """The hosts, by numbers from 0 on (address_of). What `with` makes is taken down with its block; else its maker does that."""
 
     def __init__(self, hosts, bw, delay_ms, seconds, more=()):
         words = [NETLAB, "up", "--hosts", str(hosts), "--bw", bw, "--delay", f"{delay_ms / 2}ms", "--ttl", f"{seconds:.0f}s", *more]
@@ -83,6 +83,12 @@ class Star:
         if done.returncode != 0:
             raise SwarmError(f"netlab: {done.stderr.strip()}")
         self.name = done.stdout.strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.down()
 
     def in_host(self, host, words):
         return [NETLAB, "exec", self.name, str(host), "--"] + words
