@@ -13,7 +13,7 @@
 namespace shoal {
 
 struct ConvergenceOptions : GridOptions {
-  ConvergenceOptions() { rows = "convergence.jsonl", seeds = {1, 2, 3}; }
+  ConvergenceOptions() : GridOptions{.rows = "convergence.jsonl", .seeds = {1, 2, 3}} {}
   ConvergenceSetting setting;
   std::vector<std::string> codecs{"raw",       "bf16",     "int8",     "int4",      "int4-hadamard",
                                   "int2",      "raw/int4", "raw/int2", "int4/int8", "aq4/int8",

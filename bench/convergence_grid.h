@@ -14,7 +14,7 @@
 namespace shoal {
 
 struct ConvergenceSetting : GridSetting {
-  ConvergenceSetting() { tokens = 1'000'000, inner_batch = 1024; }
+  ConvergenceSetting() : GridSetting{.tokens = 1'000'000, .inner_batch = 1024} {}
   std::string tune_text;  // path of the token file, absolute; empty: nothing is fine-tuned
   std::uint64_t tune_tokens = 500'000;
   double tune_lr = 1e-3;      // training has [optimizer] lr = "auto"

@@ -48,12 +48,13 @@ class SoloCells {
   std::string folder_;
 };
 
+// What every grid is asked for beside what it trains (GridSetting).
 struct GridOptions {
-  std::string rows;  // JSON lines, appended to
-  std::vector<std::uint64_t> seeds;
+  std::string rows{};  // path of the file of rows
+  std::vector<std::uint64_t> seeds{};
   int threads = 1;  // of each training
   bool json = false;
-  std::string shoal;  // the program that trains; empty: the one that lies beside this program
+  std::string shoal{};  // the program that trains; empty: the one that lies beside this program
 };
 // Prints on stdout what `grid` comes to. Returns the exit code: 0, or 1 with the reason on stderr.
 int run_grid(const GridOptions& options, const std::function<Result<std::string>(SoloCells)>& grid);

@@ -27,12 +27,12 @@ class RunText {
 
 // What each cell of a grid trains, as far as the grid is not about it.
 struct GridSetting {
-  std::string text;  // path of the token file, absolute
+  std::string text{};  // path of the token file, absolute
   std::uint64_t tokens = 0;
   std::uint32_t layers = 4, dim = 64, heads = 4, positions = 64, sequences = 8;
   std::uint16_t stages = 4;
-  std::uint64_t inner_batch = 0;  // targets of one step
-  std::vector<std::string> sets;  // "section.key=value", the value as TOML; they win over the fields above
+  std::uint64_t inner_batch = 0;    // targets of one step
+  std::vector<std::string> sets{};  // "section.key=value", the value as TOML; they win over the fields above
 };
 // The run file of a cell, without `sets` and without what the grid is about. `name`: of the run.
 RunText run_text_of(const std::string& name, const GridSetting& setting, std::uint64_t seed);

@@ -12,7 +12,7 @@
 namespace shoal {
 
 struct StalenessOptions : GridOptions {
-  StalenessOptions() { rows = "staleness.jsonl", seeds = {1}; }
+  StalenessOptions() : GridOptions{.rows = "staleness.jsonl", .seeds = {1}} {}
   StalenessSetting setting;
   std::vector<std::string> delays{"0", "0.5", "1", "2", "4"}, profiles, look_aheads{"0", "1"};
   std::vector<double> rates{5e-4, 1e-3, 2e-3, 4e-3};

@@ -14,7 +14,7 @@
 namespace shoal {
 
 struct StalenessSetting : GridSetting {
-  StalenessSetting() { tokens = 500'000, inner_batch = 2048; }
+  StalenessSetting() : GridSetting{.tokens = 500'000, .inner_batch = 2048} {}
 };
 
 // One training.
