@@ -165,14 +165,6 @@ void FaultStrikes::tend() {
     say("the launching process resumes");
     apply();
   }
-  if (swarm_.options().standby && swarm_.launch() != nullptr && !held_back) keep_standby();
-}
-
-// A person starts the next one when the last has had its turn.
-void FaultStrikes::keep_standby() {
-  const auto& standbys = swarm_.standbys();
-  if (std::all_of(standbys.begin(), standbys.end(), [](const auto& process) { return process->had_turn; }))
-    swarm_.add_standby();
 }
 
 bool FaultStrikes::pending() const {

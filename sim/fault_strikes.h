@@ -42,7 +42,6 @@ class FaultStrikes {
   };
   bool strike(const Fault& fault);
   bool strike_launch(FaultKind kind);
-  void keep_standby();
   void end(const Fault& fault);
   void apply();
   void apply_hosts();

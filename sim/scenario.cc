@@ -69,8 +69,7 @@ class Scenario {
     ++result_.looks;
     result_.broken = checker_.look();
     for (const auto& process : swarm_.standbys())
-      if (process->error && process->error->code == ErrorCode::kStale)
-        result_.broken.push_back(process->error->message);
+      if (process->error) result_.broken.push_back("a standby cannot go on: " + process->error->message);
     if (!intact()) say("a rule is broken");
   }
 

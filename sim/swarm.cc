@@ -6,6 +6,8 @@ namespace shoal {
 
 namespace {
 
+constexpr char kRunFolder[] = "run";
+
 KeyPair key_of(std::uint64_t seed) {
   std::array<std::uint8_t, 32> bytes{};
   Rng rng(seed);
@@ -96,10 +98,6 @@ std::unique_ptr<EventLog> Swarm::make_recorder(const std::string& role, const Pe
   return std::make_unique<Recorder>(options_.keep_events ? &all_events_ : nullptr, loop_,
                                     EventIdentity{role, RunId{run_key_.id().bytes}, peer, {}, {}}, file,
                                     options_.evidence_level, process);
-}
-
-namespace {
-constexpr char kRunFolder[] = "run";
 }
 
 class Swarm::LaunchOwner final : public shoal::LaunchOwner {
@@ -219,6 +217,7 @@ Status Swarm::start_launch(bool resume, std::optional<RunLock> lock) {
   launch_ = *std::move(launch);
   if (options_.finish_at_once) launch_->finish("stopped before its start");
   launch_->start();
+  if (options_.standby) add_standby();
   return {};
 }
 
@@ -228,8 +227,8 @@ std::unique_ptr<PeerDirectory> Swarm::make_directory(EventLoop& loop) {
                             {.run = RunId{run_key_.id().bytes}, .bootstrap = {}, .cache_path = {}, .seed = ++starts_});
 }
 
-void Swarm::end_launch_process(bool machine) {
-  network_.kill(kSimLaunchAddress, machine);
+void Swarm::end_launch_process(bool silent) {
+  network_.kill(kSimLaunchAddress, silent);
   storage_->die();
   launch_.reset();
   launch_aside_.reset();
@@ -239,15 +238,13 @@ void Swarm::end_launch_process(bool machine) {
   storage_.reset();
 }
 
-void Swarm::kill_launch() {
-  standbys_.clear();
-  end_launch_process(false);
-  disk_.power_lost();
-}
+void Swarm::kill_launch() { end_launch_machine(false); }
 
-void Swarm::kill_launch_machine() {
+void Swarm::kill_launch_machine() { end_launch_machine(true); }
+
+void Swarm::end_launch_machine(bool silent) {
+  end_launch_process(silent);
   standbys_.clear();
-  end_launch_process(true);
   disk_.power_lost();
 }
 
@@ -264,7 +261,7 @@ void Swarm::resume_launch() { SHOAL_CHECK(start_launch(true).ok()); }
 
 Status Swarm::try_resume_launch() { return start_launch(true); }
 
-std::size_t Swarm::add_standby() {
+void Swarm::add_standby() {
   standbys_.push_back(std::make_unique<HostedStandby>());
   HostedStandby& process = *standbys_.back();
   process.storage = std::make_unique<SimStorage>(loop_, disk_);
@@ -272,7 +269,6 @@ std::size_t Swarm::add_standby() {
   process.standby = std::make_unique<Standby>(loop_, *process.storage, kRunFolder,
                                               "standby " + std::to_string(standbys_.size() - 1), *process.owner);
   process.standby->start();
-  return standbys_.size() - 1;
 }
 
 // Its process goes on as the launching process.
@@ -283,7 +279,7 @@ void Swarm::take_turn(HostedStandby& process, RunLock lock) {
     return;
   }
   if (const Status begun = start_launch(true, std::move(lock)); !begun.ok()) process.error = begun.error();
-  takeovers_ += !process.error;
+  if (!process.error) ++takeovers_;
 }
 
 KeyPair Swarm::peer_key(std::uint64_t seed, std::size_t index) { return key_of(seed * 1000 + index + 1); }

@@ -44,7 +44,7 @@ struct SwarmOptions {
   std::size_t log_compact_bytes = kLogCompactBytes;
   bool keep_events = true;   // events() has them
   std::string base_folder;   // each peer keeps the base of adapters in a folder of its own in it; empty: nowhere
-  bool standby = false;      // whoever strikes this swarm keeps one waiting beside the launching process
+  bool standby = false;      // beside every launching process one waits for its run
   bool checkpoints = false;  // each peer has a disk of its own, which outlives its processes
   bool save = false;         // fetch the states at the end; answer_save() says what becomes of them
   std::map<std::string, std::string>* evidence = nullptr;  // borrowed: the event files by process, as of --events
@@ -84,8 +84,7 @@ class Swarm {
   void resume_launch();
   void finish_launch(const std::string& reason) { launch_->finish(reason); }
   Status try_resume_launch();  // the error of Launch::open, with which the process ends
-  // A process on the launching process's machine that waits for its run; dies with that machine. Index.
-  std::size_t add_standby();
+  void add_standby();          // on the launching process's machine, with which it dies
   void stop_launch() { launch_->stop("stopped by Ctrl-C"); }
   void cut(std::size_t a, std::size_t b);  // their connections break
 
@@ -118,7 +117,7 @@ class Swarm {
     std::vector<std::string> notices{};
   };
   const std::vector<std::unique_ptr<HostedPeer>>& peers() const { return peers_; }
-  // A process that waits beside the launching process.
+  // A process that waits beside the launching process for its run.
   struct HostedStandby {
     std::unique_ptr<SimStorage> storage{};
     std::unique_ptr<Standby::Owner> owner{};
@@ -129,7 +128,7 @@ class Swarm {
     std::optional<Error> error{};  // with which it ended: that of Launch::open, kStale (the run had a living process)
   };
   const std::vector<std::unique_ptr<HostedStandby>>& standbys() const { return standbys_; }
-  std::uint64_t takeovers() const { return takeovers_; }
+  std::uint64_t takeovers() const { return takeovers_; }  // by standbys, also of machines that died since
   const Launch* launch() const { return launch_.get(); }
   bool finished() const { return summary_.has_value(); }
   const RunSummary& summary() const { return *summary_; }
@@ -151,9 +150,11 @@ class Swarm {
   // `process`: whose events these are; null: the launching process's.
   std::unique_ptr<EventLog> make_recorder(const std::string& role, const PeerId& peer, const HostedPeer* process);
   void start_peer(HostedPeer& process);
+  // `lock`: of the run's folder; none: this process takes it.
   Status start_launch(bool resume, std::optional<RunLock> lock = {});
   void take_turn(HostedStandby& process, RunLock lock);
-  void end_launch_process(bool machine);
+  void end_launch_process(bool silent);  // `silent`: peers hear nothing, not even that its connections ended
+  void end_launch_machine(bool silent);
   std::unique_ptr<PeerDirectory> make_directory(EventLoop& loop);
 
   SwarmOptions options_;
