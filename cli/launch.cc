@@ -140,13 +140,9 @@ class LaunchProgram final : private LaunchOwner {
 
   // Before anything there is read that another process may be changing, and before anything is written.
   Status take_folder() {
-    if (!arguments_.standby) {
-      SHOAL_ASSIGN(lock_, take_turn(*storage_, arguments_.folder));
-      return {};
-    }
-    SHOAL_TRY(check_standby(arguments_.folder, arguments_.events));
-    SHOAL_TRY(load_run_key(arguments_.folder, true));
-    SHOAL_ASSIGN(lock_, wait_for_turn(loop_, *storage_, arguments_.folder));
+    if (arguments_.standby) SHOAL_TRY(check_standby(arguments_.folder, arguments_.events));
+    SHOAL_ASSIGN(lock_, arguments_.standby ? wait_for_turn(loop_, *storage_, arguments_.folder)
+                                           : take_turn(*storage_, arguments_.folder));
     return {};
   }
 

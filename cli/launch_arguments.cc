@@ -52,7 +52,7 @@ void add_launch_options(CLI::App& command, LaunchArguments& arguments) {
 
 namespace {
 
-// Not without a word of what a standby needs: the errors below would ask for a run's file.
+// load_config would ask for a run's file to be made: a standby needs a run that has begun.
 Status check_begun(const std::string& run) {
   std::error_code failure;
   if (!std::filesystem::exists(run, failure))
@@ -61,8 +61,8 @@ Status check_begun(const std::string& run) {
                                                "name the folder (--dir) of the process that began it");
   if (std::filesystem::is_directory(run, failure) && !std::filesystem::exists(run + kRunFile, failure))
     return make_error(ErrorCode::kMissing, run + " holds no run: " + run + kRunFile +
-                                               " is missing. HINT: a run begins " +
-                                               "with `shoal launch RUN.toml`; a standby is started behind its ticket");
+                                               " is missing. HINT: a run begins with `shoal launch RUN.toml`; a "
+                                               "standby is started behind its ticket");
   return {};
 }
 

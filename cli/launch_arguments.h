@@ -17,12 +17,12 @@ namespace shoal {
 inline constexpr char kRunFile[] = "/run.toml", kListenFile[] = "/listen";
 
 struct LaunchArguments {
-  std::string run;  // RUN.toml; with --resume also the run's folder
+  std::string run;  // RUN.toml; with --resume or --standby also the run's folder
   std::string folder, listen, save, events, events_level;
   std::vector<std::string> advertise, bootstrap;
   std::uint32_t network = 0;
-  bool resume = false, no_dht = false;
-  bool standby = false;  // resume, once no other process has the folder
+  bool resume = false, no_dht = false;  // load_run sets `resume` with --standby
+  bool standby = false;                 // resume, once no other process has the folder
   double seconds_between_lines = 1;
   // As long as `shoal inspect` may take whose questions begin when the run ends.
   double linger_s = seconds_of(2 * kInspectPatience);
@@ -31,9 +31,9 @@ struct LaunchArguments {
 // `arguments` outlives the parsing.
 void add_launch_options(CLI::App& command, LaunchArguments& arguments);
 
-// Resolves the two ways to name a run, its file, or with --resume its folder, and names its folder. ERRORS:
-// load_config's; kInput (a resumed run with another file than it was begun with), kMissing (--standby: no such folder,
-// or no run in it), kUnsupported (--save of an executor that has no model).
+// Resolves the two ways to name a run, its file, or with --resume or --standby its folder, and names its folder.
+// ERRORS: load_config's; kInput (a resumed run with another file than it was begun with), kMissing (--standby: no such
+// folder, or no run in it), kUnsupported (--save of an executor that has no model).
 Result<RunConfig> load_run(LaunchArguments& arguments);
 
 // Peers dial the ticket's address, so a resumed run listens where it did.

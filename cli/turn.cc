@@ -15,6 +15,7 @@
 #include "common/os/stop_signals.h"
 #include "events/line_parts.h"
 #include "router/commit_book.h"
+#include "runtime/config/home.h"
 #include "runtime/launch/launch_port.h"
 #include "runtime/launch/standby.h"
 
@@ -65,7 +66,7 @@ class Wait final : private Standby::Owner {
   }
 
  private:
-  // A signal that came last is a task that nobody runs before the run goes on: that one must not be stopped by it.
+  // A signal that comes as the loop stops leaves its task behind, and the run's loop meets it: by then it does nothing.
   Status listen_and_wait() {
     const std::function<void()> stop = lifetime_.guard([this] { loop_.stop(); });
     SHOAL_ASSIGN(const auto signals, StopSignals::listen(loop_, stop, stop));
@@ -101,6 +102,7 @@ class Wait final : private Standby::Owner {
 }  // namespace
 
 Status check_standby(const std::string& folder, const std::string& events) {
+  SHOAL_TRY(load_run_key(folder, true));
   SHOAL_TRY(check_head(trainer_log_path(folder), kTrainerLog));
   SHOAL_TRY(check_head(authority_log_path(folder), kAuthorityLog));
   for (const std::string& path : {folder, trainer_log_path(folder), authority_log_path(folder)})

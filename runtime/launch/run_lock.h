@@ -20,8 +20,8 @@ inline std::string run_lock_path(const std::string& folder) { return folder + "/
 
 class RunLock {
  public:
-  // `holder`: what others are told of this process, one line. ERRORS: kBusy (another process has it, by its own word),
-  // kMissing (no such folder), kIo.
+  // `holder`: what others are told of this process, one line, of which 256 bytes are kept. ERRORS: kBusy (another
+  // process has it; the message has that one's `holder`), kMissing (no such folder), kIo.
   static Result<RunLock> take(Storage& storage, const std::string& folder, const std::string& holder);
 
  private:
