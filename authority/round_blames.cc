@@ -84,6 +84,15 @@ void RoundBlames::on_commit(const OpenRound& round, const Digest& digest) {
   pairs_.on_commit(agreed, present);
 }
 
+void RoundBlames::try_now() {
+  const auto& members = book_.of(stage_);
+  pairs_.try_now(loop_.now(), [&](const PeerId& peer) {
+    return members.size() > 2 && std::ranges::any_of(members, [&](const auto& one) {
+             return one.second->member.peer == peer && one.second->flushed;
+           });
+  });
+}
+
 std::string RoundBlames::doubted_because(const MemberState& member) const {
   if (!doubted(member)) return "";
   return pairs_.sends_malformed(member.member.peer) ? "it sends parts of a round that another member cannot use"

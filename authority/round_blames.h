@@ -29,8 +29,10 @@ class RoundBlames {
   std::vector<MemberState*> on_abandon(const OpenRound& round);
   void on_commit(const OpenRound& round, const Digest& digest);
   void on_over(const PeerId& peer, bool fenced) { fenced ? pairs_.on_gone(peer) : pairs_.on_left(peer); }
-  // The last rounds: a peer that rests is tried once more, since what it holds would be lost.
-  void try_now() { pairs_.try_now(loop_.now()); }
+  // The last rounds: a member that rests is tried once more, since what it holds would be lost; where a last round has
+  // all of the other one of its pair (MemberState.flushed), without that one. With a third member at least: of two each
+  // would decide alone.
+  void try_now();
 
   // The next attempts go without it until a round is committed, if enough are left.
   static void leave_out(MemberState& member) { member.silent_count = kSilentMax; }

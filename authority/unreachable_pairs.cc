@@ -18,6 +18,8 @@ std::set<UnreachablePairs::Key> UnreachablePairs::note(std::span<const Blame> bl
   }
   // In a row: a pair that was not blamed this time begins anew, but for those that rest or were tried before.
   std::erase_if(pairs_, [&](const auto& entry) { return !entry.second.out && !blamed.contains(entry.first); });
+  for (auto& [key, pair] : pairs_)
+    if (!blamed.contains(key)) pair.attempts = 0;
   return blamed;
 }
 
@@ -91,8 +93,18 @@ void UnreachablePairs::on_gone(const PeerId& peer) {
   }
 }
 
-void UnreachablePairs::try_now(TimePoint now) {
-  for (auto& [key, pair] : pairs_) pair.until = std::min(pair.until, now);
+void UnreachablePairs::try_now(TimePoint now, const std::function<bool(const PeerId&)>& brought_all) {
+  std::map<PeerId, std::size_t> others;  // that the newest attempt blamed with each that rests
+  for (const auto& [key, pair] : pairs_)
+    if (pair.out && pair.attempts > 0) ++others[*pair.out];
+  for (auto& [key, pair] : pairs_) {
+    if (!pair.out || pair.until <= now || brought_all(*pair.out)) continue;
+    const PeerId& other = pair.out == key.first ? key.second : key.first;
+    if (pair.attempts > 0 && others.at(*pair.out) == 1 && !pair.malformed && brought_all(other))
+      pair.out = other;
+    else
+      pair.until = now;
+  }
 }
 
 bool UnreachablePairs::rests(const PeerId& peer, TimePoint now) const { return why(peer, now).has_value(); }

@@ -56,8 +56,10 @@ class UnreachablePairs {
   // Its session ended against its will: as long as nobody of a pair is there but the one that was left out, it serves.
   // One blame leaves it out again when the other is back.
   void on_gone(const PeerId& peer);
-  // The last round: a peer that rests is tried once more, since what it holds would be lost.
-  void try_now(TimePoint now);
+  // The last rounds: a peer that rests is tried once more, since what it holds would be lost. Where the newest attempt
+  // blamed it with one other alone, which has brought all (`brought_all`), that one rests instead: a trial of both would
+  // fail again as long as the two cannot meet.
+  void try_now(TimePoint now, const std::function<bool(const PeerId&)>& brought_all);
 
   bool rests(const PeerId& peer, TimePoint now) const;  // takes part in no round
   // Left out, or on trial: nothing new is sent to it, since no round may secure that.

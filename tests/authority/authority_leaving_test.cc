@@ -206,6 +206,43 @@ TEST_F(AuthorityTest, WhoRestsIsTriedAgainBeforeTheRunEnds) {
   EXPECT_EQ(with_both, 2u + 8u);
 }
 
+TEST_F(AuthorityTest, TheLastRoundOfWhoRestedGoesWithoutTheOtherOfItsPair) {
+  boot_with(3);
+  bool done = false;
+  authority->finish([&] { done = true; });
+  std::set<std::uint64_t> rounds;
+  std::vector<std::vector<Session>> committed;
+  std::size_t failed = 0;
+  Version version;
+  for (int second = 0; second < 60 && !done; ++second) {
+    for (std::uint64_t n = 1; n <= 3; ++n) beat(n, version.value);
+    loop.run_for(1s);
+    RoundOpen open;
+    for (std::uint64_t n = 1; n <= 3; ++n)
+      for (const RoundOpen& one : sent_to<RoundOpen>(n))
+        if (one.round > open.round) open = one;
+    if (open.round.value == 0 || !rounds.insert(open.round.value).second) continue;
+    const auto has = [&](std::uint64_t n) { return std::ranges::find(open.members, session_of(n)) != open.members.end(); };
+    std::uint64_t weight = 0;
+    for (std::uint64_t n = 1; n <= 3; ++n)
+      if (has(n)) contribute(n, open.round.value, {10 * open.round.value + n}), weight += n;
+    if (has(1) && has(3)) {
+      ++failed;
+      for (const std::uint64_t n : {1, 3}) fail_round(n, open.round.value, session_of(4 - n), "nothing came");
+    } else {
+      for (std::uint64_t n = 1; n <= 3; ++n)
+        if (has(n)) agree(n, open.round.value, 7, weight, 10 * weight);
+      committed.push_back(open.members);
+      version = Version(open.base.value + 1);
+    }
+  }
+  EXPECT_TRUE(done);
+  EXPECT_EQ(failed, 2u) << "as many as it takes to leave one out";
+  ASSERT_EQ(committed.size(), 2u);
+  for (const auto& members : committed) EXPECT_EQ(members.size(), 2u);
+  EXPECT_NE(committed[0], committed[1]) << "what each of the three held is in one";
+}
+
 // A round that is committed behind the last ones would name what its caller has named lost meanwhile.
 TEST_F(AuthorityTest, OpensNoRoundOnceItHasFinished) {
   boot();

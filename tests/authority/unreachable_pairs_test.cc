@@ -25,6 +25,11 @@ class UnreachablePairsTest : public testing::Test {
   }
   bool rests(std::uint64_t n) const { return book.rests(peer_of(n), now); }
   bool doubted(std::uint64_t n) const { return book.doubted(peer_of(n)); }
+  void try_now(const std::set<std::uint64_t>& brought_all) {
+    book.try_now(now, [&](const PeerId& peer) {
+      return std::ranges::any_of(brought_all, [&](std::uint64_t n) { return peer_of(n) == peer; });
+    });
+  }
   void commit(const std::vector<std::uint64_t>& agreed, const std::vector<std::uint64_t>& present) {
     std::set<PeerId> had, here;
     for (const auto n : agreed) had.insert(peer_of(n));
@@ -124,9 +129,38 @@ TEST_F(UnreachablePairsTest, WhoSendsWhatCannotBeUsedIsNamedForThat) {
 
 TEST_F(UnreachablePairsTest, TheLastRoundTriesWhoRests) {
   for (int i = 0; i < 2; ++i) fail({{1, 2}, {2, 1}}, {{2, 20}});
-  book.try_now(now);
+  try_now({});
   EXPECT_FALSE(rests(1));
   EXPECT_EQ(fail({{1, 2}}), std::vector<PeerId>{peer_of(1)});
+}
+
+TEST_F(UnreachablePairsTest, InTheLastRoundsWhoHasBroughtAllRestsForTheOther) {
+  for (int i = 0; i < 2; ++i) fail({{1, 2}, {2, 1}}, {{2, 20}});
+  ASSERT_TRUE(rests(1));
+  try_now({2});
+  EXPECT_FALSE(rests(1));
+  EXPECT_TRUE(rests(2));
+  try_now({1, 2});
+  EXPECT_TRUE(rests(2)) << "it has nothing for a trial";
+}
+
+TEST_F(UnreachablePairsTest, WhoMeetsNoneOfSeveralOrSendsWhatNobodyCanUseIsTriedAsItIs) {
+  for (int i = 0; i < 2; ++i) fail({{1, 2}, {1, 3}, {2, 1}, {3, 1}});
+  ASSERT_TRUE(rests(1));
+  try_now({2, 3});
+  EXPECT_FALSE(rests(1) || rests(2) || rests(3));
+  fail({{1, 2}, {2, 1}});
+  ASSERT_TRUE(rests(1));
+  try_now({2, 3});
+  EXPECT_FALSE(rests(1) || rests(3)) << "nobody blamed that path in the newest attempt";
+  EXPECT_TRUE(rests(2));
+  const std::vector<UnreachablePairs::Blame> malformed{{peer_of(4), peer_of(5), true}};
+  for (int i = 0; i < 2; ++i)
+    book.on_attempt_failed(
+        malformed, [](const PeerId&) { return 0u; }, now);
+  ASSERT_TRUE(rests(5));
+  try_now({4});
+  EXPECT_FALSE(rests(4) || rests(5));
 }
 
 TEST_F(UnreachablePairsTest, KeepsABoundedNumber) {

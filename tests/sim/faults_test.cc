@@ -90,14 +90,15 @@ TEST(FaultsStandbyTest, ARunThatOneProcessTakesFromTheOtherCountsEveryGradientOn
 }
 
 // Rounds that wait two seconds for a member, faults every second, and pairs that do not hear each other: members miss
-// rounds, and follow. Seeds 29 and 83 end with entries of a living session that nobody named lost: docs/LIMITS.md.
+// rounds, and follow. In seeds 29 and 83 the last rounds met the same unreachable pair again and again, though one of the
+// two had brought all that it held: entries of the other were lost.
 TEST(FaultsShiftTest, MembersThatFallBehindFollowAndNothingIsCountedTwice) {
   set_log_level(LogLevel::kError);
   FaultOptions mix = single_faults();
   mix.only.insert({FaultKind::kPartition, FaultKind::kOneWay});
   mix.mean_between = 1s;
   std::uint64_t behind = 0, shifts = 0;
-  for (std::uint64_t seed = 31; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SwarmOptions options = options_for(RuleId::kDiloco, seed);
     options.stages = 2;
     options.replicas = 3;
