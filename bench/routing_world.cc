@@ -21,8 +21,8 @@ RoutingLine line_of(const RoutingWorld& world, std::size_t sender, std::size_t p
   return world.line ? world.line(sender, peer) : RoutingLine{};
 }
 
-// The times at which what a peer can do changes, and whether it is there between them.
-double present_until(const RoutingWorld& world, std::size_t place, double begin, double end) {
+// Seconds from `begin` to `end` in which a peer is at this place.
+double seconds_there(const RoutingWorld& world, std::size_t place, double begin, double end) {
   if (world.changes.empty()) return end - begin;
   double sum = 0, since = 0;
   bool there = false;
@@ -60,7 +60,6 @@ class RoutingRun {
 
   RoutingFigures run() {
     const auto began = std::chrono::steady_clock::now();
-    start_ = loop_.now() + world_.warm;
     loop_.after(world_.warm + world_.strikes, [this] {
       for (const auto& peer : peers_) peer->strike();
     });
@@ -186,7 +185,6 @@ class RoutingRun {
   std::vector<std::unique_ptr<RoutingSender>> senders_;
   std::vector<std::unique_ptr<RoutingPeer>> peers_;  // all that there ever were
   std::uint64_t epoch_ = 0;
-  TimePoint start_;
   bool measuring_ = false;
   std::vector<std::uint64_t> by_sender_;
   std::vector<double> took_;
@@ -210,7 +208,7 @@ double ideal_of(const RoutingWorld& world) {
         lines += rate / static_cast<double>(world.frame_bytes);
       }
       const double device = 1 / (seconds_of(peer.compute) * slower);
-      return present_until(world, place, begin, until) * (bound ? std::min(device, lines) : device);
+      return seconds_there(world, place, begin, until) * (bound ? std::min(device, lines) : device);
     };
     all += possible(1, 0, strike);
     if (!peer.hangs && !peer.mutes) all += possible(peer.slower, strike, end);

@@ -1,12 +1,12 @@
 #include "bench/swarm_trace.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <map>
 #include <optional>
 
+#include "bench/csv.h"
 #include "common/os/posix_file.h"
 #include "common/rng.h"
 
@@ -15,23 +15,9 @@ namespace {
 
 constexpr std::int64_t kLiveMax = 10'000;  // at a time
 
-std::vector<std::string_view> fields_of(std::string_view line) {
-  std::vector<std::string_view> fields;
-  while (true) {
-    const std::size_t comma = line.find(',');
-    std::string_view field = line.substr(0, comma);
-    while (!field.empty() && (field.front() == ' ' || field.front() == '\r')) field.remove_prefix(1);
-    while (!field.empty() && (field.back() == ' ' || field.back() == '\r')) field.remove_suffix(1);
-    fields.push_back(field);
-    if (comma == std::string_view::npos) return fields;
-    line.remove_prefix(comma + 1);
-  }
-}
-
-std::optional<std::int64_t> whole(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value >= 0 ? std::optional(value) : std::nullopt;
+std::optional<std::int64_t> whole(std::string_view cell) {
+  const auto value = csv_number<std::int64_t>(cell);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 // Seconds since an epoch, of "2021-12-11" and "11:13:10".
@@ -68,17 +54,13 @@ Result<SwarmTrace> parse_trace(std::string name, std::string_view text, std::uin
   SwarmTrace trace{.name = std::move(name), .events = {}};
   std::map<std::string, std::uint32_t, std::less<>> nodes;
   std::vector<std::pair<double, std::size_t>> counts;
-  for (std::size_t number = 1; !text.empty(); ++number) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    if (line.find_first_not_of(" \r") == std::string_view::npos) continue;
-    const auto fields = fields_of(line);
-    const auto ms = fields.size() == 3 ? whole(fields[0]) : std::nullopt;
-    const auto moment = fields.size() == 3 ? moment_of(fields[0], fields[1]) : std::nullopt;
-    if (ms && (fields[1] == "add" || fields[1] == "remove")) {
-      const auto node = nodes.try_emplace(std::string(fields[2]), static_cast<std::uint32_t>(nodes.size())).first;
-      trace.events.push_back({static_cast<double>(*ms) / 1e3, node->second, fields[1] == "add"});
-    } else if (const auto live = moment ? whole(fields[2]) : std::nullopt; live && *live <= kLiveMax) {
+  for (const auto& [number, cells] : csv_rows(text)) {
+    const auto ms = cells.size() == 3 ? whole(cells[0]) : std::nullopt;
+    const auto moment = cells.size() == 3 ? moment_of(cells[0], cells[1]) : std::nullopt;
+    if (ms && (cells[1] == "add" || cells[1] == "remove")) {
+      const auto node = nodes.try_emplace(std::string(cells[2]), static_cast<std::uint32_t>(nodes.size())).first;
+      trace.events.push_back({static_cast<double>(*ms) / 1e3, node->second, cells[1] == "add"});
+    } else if (const auto live = moment ? whole(cells[2]) : std::nullopt; live && *live <= kLiveMax) {
       counts.emplace_back(*moment, static_cast<std::size_t>(*live));
     } else {
       return make_error(ErrorCode::kMalformed, trace.name + ", line " + std::to_string(number) +

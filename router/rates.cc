@@ -24,6 +24,10 @@ void HopRates::Samples::add(double value) {
   count = std::min(count + 1, kSamplesMax);
 }
 
+double HopRates::Peer::there(std::uint64_t bytes) const {
+  return bytes_per_second > 0 ? static_cast<double>(bytes) / bytes_per_second : 0;
+}
+
 double HopRates::Samples::quantile(double q) const {
   if (count == 0) return 0;
   std::array<float, kSamplesMax> sorted = seconds;
@@ -115,7 +119,7 @@ double HopRates::known_compute() const {
 }
 
 double HopRates::completion(const Peer& p, double compute, std::uint64_t bytes, TimePoint now) const {
-  const double there = p.bytes_per_second > 0 ? static_cast<double>(bytes) / p.bytes_per_second : 0;
+  const double there = p.there(bytes);
   const double ours = p.in_flight * std::max({compute, there, p.back});
   return ours + there + compute + p.back + of_others(p, now) + p.rtt;
 }
@@ -150,8 +154,7 @@ double HopRates::compute_seconds(const Session& peer) const {
 
 double HopRates::transfer_seconds(const Session& peer, std::uint64_t bytes) const {
   const Peer* p = find(peer);
-  if (p == nullptr) return 0;
-  return p->back + (p->bytes_per_second > 0 ? static_cast<double>(bytes) / p->bytes_per_second : 0);
+  return p == nullptr ? 0 : p->there(bytes) + p->back;
 }
 
 double HopRates::rtt_seconds(const Session& peer) const {

@@ -102,6 +102,7 @@ class HopRates {
     std::uint32_t in_flight = 0;
     bool working = false;
     double compute() const { return forward + backward; }
+    double there(std::uint64_t bytes) const;  // seconds of the line; 0: not measured
   };
   const Peer* find(const Session& peer) const;
   double error(const Peer& peer, TimePoint now) const;  // a factor

@@ -1,10 +1,22 @@
 """Figures as SVG: their frame and words; of lines one or more panels, each with axes of its own. Only Debian's python3."""
 import html
+import json
 import math
+import os
+import sys
 
 COLOURS = ["#3b6fb6", "#2f8f6b", "#8a63b8", "#b5762a", "#c1272d", "#555555", "#1fa3b5", "#c45aa0", "#7d8b1f", "#222222", "#e0a526", "#6b4a2f"]
 TEXT, GRID = "#222222", "#e4e4e4"
 STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
+
+
+def rows_of(path, command):
+    """The objects of a file of JSON lines, which `command` printed: one at least."""
+    with open(path) as file:
+        rows = [json.loads(line) for line in file]
+    if not rows:
+        raise SystemExit(f"{os.path.basename(sys.argv[0])}: {path} is empty. HINT: {command} > {path}")
+    return rows
 
 
 def text(x, y, words, anchor="middle"):
