@@ -17,7 +17,7 @@ struct CsvRow {
 // Blank lines are no rows.
 std::vector<CsvRow> csv_rows(std::string_view text);
 
-// Of a cell that holds a number and nothing else.
+// The number of a cell that holds nothing else.
 template <class Number>
 std::optional<Number> csv_number(std::string_view cell) {
   Number value = 0;

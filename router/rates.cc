@@ -24,10 +24,6 @@ void HopRates::Samples::add(double value) {
   count = std::min(count + 1, kSamplesMax);
 }
 
-double HopRates::Peer::there(std::uint64_t bytes) const {
-  return bytes_per_second > 0 ? static_cast<double>(bytes) / bytes_per_second : 0;
-}
-
 double HopRates::Samples::quantile(double q) const {
   if (count == 0) return 0;
   std::array<float, kSamplesMax> sorted = seconds;

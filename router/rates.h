@@ -102,7 +102,9 @@ class HopRates {
     std::uint32_t in_flight = 0;
     bool working = false;
     double compute() const { return forward + backward; }
-    double there(std::uint64_t bytes) const;  // seconds of the line; 0: not measured
+    double there(std::uint64_t bytes) const {  // seconds of the line; 0: not measured
+      return bytes_per_second > 0 ? static_cast<double>(bytes) / bytes_per_second : 0;
+    }
   };
   const Peer* find(const Session& peer) const;
   double error(const Peer& peer, TimePoint now) const;  // a factor
