@@ -54,10 +54,10 @@ void bound_speeds(std::span<Worker> workers);
 std::vector<double> stage_rates(std::span<const StageLoad> stages, std::span<const Worker> workers);
 
 // The first move of the best sequence: each goes to the weakest stage that can be reached, from where it is missed
-// least, as long as the sorted rates become larger; of its beginnings the one that gains most over the horizon, of which
-// its moves take their time, one after the other. None: no sequence brings gain_min within it. A stage is not left with
-// fewer than kMembersFirst (planner.h) nor ever with nobody, unless the other one has still fewer. Bounds: kMovesAhead
-// moves looked ahead, each of O(workers x stages log stages).
+// least, as long as the sorted rates become larger; of its beginnings the one that gains most over the horizon, of
+// which its moves take their time, one after the other. None: no sequence brings gain_min within it. A stage is not
+// left with fewer than kMembersFirst (planner.h) nor ever with nobody, unless the other one has still fewer. Bounds:
+// kMovesAhead moves looked ahead, each of O(workers x stages log stages).
 inline constexpr std::size_t kMovesAhead = 8;
 std::optional<PlannedMove> plan_move(std::span<const StageLoad> stages, std::span<const Worker> workers,
                                      const MoveOptions& options);

@@ -57,8 +57,8 @@ class UnreachablePairs {
   // One blame leaves it out again when the other is back.
   void on_gone(const PeerId& peer);
   // The last rounds: a peer that rests is tried once more, since what it holds would be lost. Where the newest attempt
-  // blamed it with one other alone, which has brought all (`brought_all`), that one rests instead: a trial of both would
-  // fail again as long as the two cannot meet.
+  // blamed it with one other alone, which has brought all (`brought_all`), that one rests instead: a trial of both
+  // would fail again as long as the two cannot meet.
   void try_now(TimePoint now, const std::function<bool(const PeerId&)>& brought_all);
 
   bool rests(const PeerId& peer, TimePoint now) const;  // takes part in no round

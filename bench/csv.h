@@ -1,6 +1,6 @@
 #pragma once
-// Tables of which a line is a row and a comma ends a cell, as published traces and tables of lines have them; nothing is
-// quoted. Pure. Thread: any.
+// Tables of which a line is a row and a comma ends a cell, as published traces and tables of lines have them; nothing
+// is quoted. Pure. Thread: any.
 #include <charconv>
 #include <cstddef>
 #include <optional>

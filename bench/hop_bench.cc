@@ -14,13 +14,12 @@
 
 #include "bench/hop_profile.h"
 #include "bench/hop_run.h"
+#include "bench/python_rival.h"
 #include "common/os/executable.h"
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "common/rng.h"
 #include "demo/figures.h"
-#include "demo/file_tail.h"
-#include "demo/offspring.h"
 
 namespace shoal {
 namespace {
@@ -28,7 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kTextBytes = 1u << 20;
-constexpr Duration kPythonBudget = 600s;
 
 // One of the things compared; `rates` has one figure a repeat.
 struct Contestant {
@@ -40,11 +38,6 @@ struct Contestant {
   std::string skipped{};  // why there is no figure
   double median() const { return median_of(rates); }
 };
-
-// The sources lie beside the build folder: build/PRESET/bin/shoal-bench.
-std::string source_file(const std::string& program, const std::string& name) {
-  return (fs::path(program).parent_path() / "../../../bench" / name).lexically_normal().string();
-}
 
 Status write_text(const std::string& path) {
   Rng rng(1);
@@ -63,6 +56,7 @@ class HopBench {
       : options_(options),
         program_(std::move(program)),
         folder_(std::move(folder)),
+        python_(program_, options.python, folder_),
         runs_({.program = (fs::path(program_).parent_path() / "shoal").string(),
                .netlab = source_file(program_, "netlab"),
                .folder = folder_,
@@ -140,7 +134,7 @@ class HopBench {
     contestants_.push_back({"2 x solo --threads 1", [this] { return runs_.solo(setting_, 1, 2); }});
     contestants_.push_back({"plain PyTorch, 2 threads", [this] { return run_python(); }});
     Contestant& python = contestants_.back();
-    python.skipped = python_missing();
+    python.skipped = python_.missing();
   }
 
   Status add_net(std::optional<Star>& star) {
@@ -192,40 +186,18 @@ class HopBench {
     return result;
   }
 
-  // Empty: Python's torch is there.
-  std::string python_missing() {
-    auto child =
-        Offspring::start({{"/usr/bin/env", options_.python, "-c", "import torch"}, "", folder_ + "/python.err"});
-    if (!child.ok()) return child.error().message;
-    const auto code = child->wait_until(monotonic_now() + kPythonBudget);
-    const std::string script = source_file(program_, "plain_gpt.py");
-    if (code == 0) return fs::exists(script) ? "" : script + " is not there: this program lies in no build folder";
-    const auto lines = FileTail(folder_ + "/python.err").new_lines();
-    return options_.python + " cannot import torch" + (lines.empty() ? "" : ": " + lines.back());
-  }
-
   Result<HopFigures> run_python() {
-    const std::string output = folder_ + "/python.out", error = folder_ + "/python.err";
-    SHOAL_ASSIGN(
-        Offspring child,
-        Offspring::start({{"/usr/bin/env", options_.python, source_file(program_, "plain_gpt.py"), "--threads", "2",
-                           "--steps", std::to_string(setting_.steps), "--warm", std::to_string(setting_.warm_steps)},
-                          output,
-                          error}));
-    for (const TimePoint deadline = monotonic_now() + kPythonBudget; !child.wait_until(monotonic_now() + 100ms);) {
-      if (stop_wanted()) return make_error(ErrorCode::kInterrupted, "interrupted");
-      if (monotonic_now() > deadline) return make_error(ErrorCode::kTimeout, "plain_gpt.py did not end");
-    }
-    const auto lines = FileTail(output).new_lines();
-    if (child.exit_code() != 0 || lines.empty())
-      return make_error(ErrorCode::kUnreachable, "plain_gpt.py failed; it said:" + last_lines(error, 3));
     HopFigures figures;
-    figures.tokens_per_s = std::atof(lines.back().c_str());
+    SHOAL_ASSIGN(figures.tokens_per_s,
+                 python_.tokens_per_s({"--threads", "2", "--steps", std::to_string(setting_.steps), "--warm",
+                                       std::to_string(setting_.warm_steps)},
+                                      stop_wanted));
     return figures;
   }
 
   const HopBenchOptions& options_;
   std::string program_, folder_;
+  PythonRival python_;
   HopSetting setting_;
   HopRuns runs_;
   std::optional<StarShape> shape_;

@@ -91,7 +91,7 @@ class LogFeed final : private AuthorityPort {
     };
     trainer_log_->sync(done);
     authority_->sync_log(done);
-    loop_.run();
+    while (open > 0) loop_.run();  // a stop() of the feed before may be left
     SHOAL_TRY(synced);
     authority_->start();
     return {};

@@ -10,6 +10,7 @@
 #include "bench/loop_bench.h"
 #include "bench/rebalance_bench.h"
 #include "bench/routing_bench.h"
+#include "bench/stage_bench.h"
 #include "bench/staleness_bench.h"
 #include "bench/tokenizer_bench.h"
 #include "common/os/program_start.h"
@@ -106,6 +107,23 @@ CLI::App* add_line(CLI::App& app, shoal::LineBenchOptions& options) {
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   command->add_flag("--hold", options.hold, "stay until stdin ends, for others to look at the sockets");
+  return command;
+}
+
+CLI::App* add_stage(CLI::App& app, shoal::StageBenchOptions& options) {
+  CLI::App* command =
+      app.add_subcommand("stage", "A training step of one process in fp32 and bf16, beside plain PyTorch");
+  command->add_option("--shape", options.shapes, "repeat it for others")
+      ->type_name("LAYERSxDIM")
+      ->capture_default_str();
+  command->add_option("--dtype", options.dtypes, "repeat it for others")
+      ->check(CLI::IsMember(std::vector<std::string>{"fp32", "bf16"}))
+      ->capture_default_str();
+  command->add_option("--family", options.family)->check(CLI::IsMember({"gpt2", "llama"}))->capture_default_str();
+  command->add_option("--threads", options.threads, "of the CPU")->check(CLI::Range(1, 1024))->capture_default_str();
+  command->add_option("--steps", options.steps, "measured")->check(CLI::Range(1, 1000))->capture_default_str();
+  command->add_option("--python", options.python, "whose torch is compared")->capture_default_str();
+  command->add_flag("--json", options.json, "one JSON object a line on stdout");
   return command;
 }
 
@@ -260,6 +278,9 @@ int main(int argc, char** argv) {
   shoal::RebalanceOptions rebalance_options;
   CLI::App* rebalance = add_rebalance(app, rebalance_options);
 
+  shoal::StageBenchOptions stage_options;
+  CLI::App* stage = add_stage(app, stage_options);
+
   shoal::StalenessOptions staleness_options;
   CLI::App* staleness = add_staleness(app, staleness_options);
 
@@ -281,6 +302,7 @@ int main(int argc, char** argv) {
   if (loop->parsed()) return shoal::run_loop_bench(loop_options);
   if (rebalance->parsed()) return shoal::run_rebalance_bench(rebalance_options);
   if (routing->parsed()) return shoal::run_routing_bench(routing_options);
+  if (stage->parsed()) return shoal::run_stage_bench(stage_options);
   if (staleness->parsed()) return shoal::run_staleness_bench(staleness_options);
   if (tokenizer->parsed()) return shoal::run_tokenizer_bench(tokenizer_options);
   if (hop->parsed()) return shoal::run_hop_bench(hop_options);

@@ -11,9 +11,10 @@
 namespace shoal {
 
 enum class MovePlanner : std::uint8_t {
-  kNone,   // nobody moves
-  // SWARM (Ryabinin et al. 2023), algorithm 2: each period one peer, from the least loaded stage to the most. There are no
-  // queues here: what waits at a stage is the longer the slower it is, and which of its peers has the shortest is drawn.
+  kNone,  // nobody moves
+  // SWARM (Ryabinin et al. 2023), algorithm 2: each period one peer, from the least loaded stage to the most. There are
+  // no queues here: what waits at a stage is the longer the slower it is, and which of its peers has the shortest is
+  // drawn.
   kSwarm,
   kShoal,  // authority/moves.h
 };

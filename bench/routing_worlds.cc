@@ -89,7 +89,8 @@ Result<RoutingWorld> world_of_lines(const std::string& path) {
   };
   const auto gigabits = column("bandwidth_gbps"), megabits = column("bandwidth_mbps"), delay = column("delay_ms");
   const auto rate = gigabits ? gigabits : megabits;
-  if (!rate || !delay) return malformed(path, top.line, "a heading with delay_ms, and bandwidth_gbps or bandwidth_mbps");
+  if (!rate || !delay)
+    return malformed(path, top.line, "a heading with delay_ms, and bandwidth_gbps or bandwidth_mbps");
   std::map<std::string_view, std::size_t> regions;
   std::map<Regions, RoutingLine> lines;
   for (const auto& [line, cells] : std::span(rows).subspan(1)) {

@@ -14,6 +14,7 @@
 #include "common/os/batch_work.h"
 #include "common/os/stop_signals.h"
 #include "common/status_line.h"
+#include "runtime/config/config.h"
 #include "runtime/solo/saved_model.h"
 #include "runtime/solo/stage_chain.h"
 #include "text/tokenizer.h"
@@ -94,7 +95,8 @@ int run(const EvalArguments& arguments, bool json) {
   if (!samples.ok()) return fail(samples.error());
   const auto bytes = bytes_of_targets(*samples, config->data.validation_samples, files);
   if (!bytes.ok()) return fail(bytes.error());
-  auto chain = StageChain::load(arguments.folder, executor_factory({}, arguments.compute), arguments.base);
+  auto chain =
+      StageChain::load(arguments.folder, executor_factory(default_config(), arguments.compute), arguments.base);
   if (!chain.ok()) return fail(chain.error());
   listen_for_stop();
   HeadwayMeter meter;

@@ -51,16 +51,18 @@ std::optional<std::uint64_t> device_memory(const std::string& device) {
   return index < report.devices.size() ? std::optional(report.devices[index].memory_bytes) : std::nullopt;
 }
 
-ExecutorFactory executor_factory(const ExecutorSection& section, const ComputeOptions& options) {
+ExecutorFactory executor_factory(const RunConfig& config, const ComputeOptions& options) {
+  const ExecutorSection& section = config.executor;
   using Made = Result<std::unique_ptr<StageExecutor>>;
   switch (section.kind) {
     case ExecutorKind::kTorch:
-      return [options](const StageSpec& spec) -> Made {
+      return [options, compute = config.compute.dtype](const StageSpec& spec) -> Made {
         const std::string name = "stage " + std::to_string(spec.stage.value);
         SHOAL_TRY(check_memory(name, {&spec, 1}, options.forward_only ? 1 : kCopiesOfAny, options));
         TorchOptions torch;
         torch.device = options.device;
         torch.threads = options.threads;
+        torch.compute = compute;
         torch.forward_only = options.forward_only;
         SHOAL_ASSIGN(auto executor, make_torch_executor(spec, torch));
         return {std::move(executor)};

@@ -33,6 +33,6 @@ Status check_memory(const std::string& what, std::span<const StageSpec> specs, s
 std::optional<std::uint64_t> device_memory(const std::string& device);
 inline constexpr std::uint64_t kCopiesInTraining = 4;  // at least: parameters, both moments, an accumulator
 // The factory's errors: check_memory's, the executor's.
-ExecutorFactory executor_factory(const ExecutorSection& section, const ComputeOptions& options);
+ExecutorFactory executor_factory(const RunConfig& config, const ComputeOptions& options);
 
 }  // namespace shoal

@@ -16,6 +16,7 @@
 #include "common/os/batch_work.h"
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
+#include "runtime/config/config.h"
 #include "runtime/config/home.h"
 #include "runtime/config/ticket.h"
 #include "runtime/generate/local_text.h"
@@ -70,7 +71,8 @@ int run_here(const GenerateArguments& arguments, bool json) {
                                                     "\" is neither a folder nor a ticket. HINT: give the folder of "
                                                     "--save or of transformers, or what `shoal launch` printed"));
   begin_batch_work();
-  auto chain = StageChain::open(arguments.source, executor_factory({}, arguments.compute), arguments.base);
+  auto chain =
+      StageChain::open(arguments.source, executor_factory(default_config(), arguments.compute), arguments.base);
   if (!chain.ok()) return fail(chain.error());
   LocalText model(*chain);
   TextCodeNeed need{.of = arguments.source, .named = arguments.tokenizer, .folder = arguments.source};

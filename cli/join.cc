@@ -202,8 +202,8 @@ class JoinProgram final : private Peer::Owner {
         .factory = {},
         .rng = Rng(entropy_seed()),
         .directory = directory_.get(),
-        .factory_of = [compute = arguments_.compute](
-                          const RunConfig& config) { return executor_factory(config.executor, compute); },
+        .factory_of = [compute =
+                           arguments_.compute](const RunConfig& config) { return executor_factory(config, compute); },
         .storage = storage_.get()};
     if (device_name_ == "cpu") {
       environment.memory_used = [] { return std::optional(resident_memory().now); };

@@ -70,8 +70,7 @@ Status check_model(const RunConfig& config, const ComputeOptions& compute) {
   SHOAL_ASSIGN(const auto specs,
                split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage));
   std::uint64_t beside = kProgramBytes;
-  for (const StageSpec& spec : specs)
-    beside += entry_bytes(spec, config.data.sequences) + loss_bytes(spec, config.data.sequences);
+  for (const StageSpec& spec : specs) beside += entry_bytes(config, spec) + loss_bytes(config, spec);
   return check_memory("the model", specs, kCopiesInTraining, compute, beside);
 }
 
@@ -102,7 +101,7 @@ int run(const SoloArguments& arguments, const GlobalOptions& global) {
   TimePoint last_line{};
   SoloOptions options;
   options.config = *config;
-  options.factory = executor_factory(config->executor, arguments.compute);
+  options.factory = executor_factory(*config, arguments.compute);
   options.save_folder = arguments.save;
   options.delays = std::move(delays);
   options.wire = arguments.wire;

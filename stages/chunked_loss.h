@@ -4,16 +4,14 @@
 // any; exceptions of the tensor library pass through.
 #include <cstdint>
 
-namespace at {
-class Tensor;
-}
+#include "stages/torch_weights.h"
 
 namespace shoal {
 
 // The sum of the losses of rows (N, d) under head (V, d) for targets (N), int64 below V: differentiable in rows and
-// head when gradients are on. `losses` becomes the cross entropy of each row, (N), in nats, without a graph. `piece`
-// rows at a time, at least 1.
-at::Tensor chunked_cross_entropy(const at::Tensor& rows, const at::Tensor& head, const at::Tensor& targets,
+// the head's values when gradients are on; multiplied is what its products read. `losses` becomes the cross entropy of
+// each row, (N), in nats, without a graph. `piece` rows at a time, at least 1.
+at::Tensor chunked_cross_entropy(const at::Tensor& rows, const Weight& head, const at::Tensor& targets,
                                  std::int64_t piece, at::Tensor& losses);
 
 }  // namespace shoal

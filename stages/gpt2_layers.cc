@@ -18,7 +18,10 @@ at::Tensor norm(const ModelSpec& model, const at::Tensor& x, Weights w) {
 }
 
 // x (N, in) -> (N, out)
-at::Tensor linear(const at::Tensor& x, Weights w) { return with_adapter(at::addmm(*w[1], x, *w[0]), x, w[0]); }
+at::Tensor linear(const at::Tensor& x, Weights w) {
+  const at::Tensor factor = as_factor(x, w[0]);
+  return with_adapter(at::addmm((*w[1]).to(factor.scalar_type()), factor, *w[0].product), factor, w[0]);
+}
 
 // x (B, T, d) -> (B * T, d)
 at::Tensor attention(const at::Tensor& x, Weights w, std::int64_t heads, LayerCache* cache) {

@@ -31,6 +31,7 @@ class Taker {
   ~Taker() { SHOAL_CHECK(left_.empty()); }
   Taker(const Taker&) = delete;
   Taker& operator=(const Taker&) = delete;
+  const Weight& first() const { return left_.front(); }
   const Weight& matrix() {
     const Weight& first = left_.front();
     left_ = left_.subspan(1);
@@ -44,7 +45,9 @@ class Taker {
 
 // x (N, in) -> (N, out)
 at::Tensor linear(const at::Tensor& x, const Weight& matrix, const at::Tensor& bias = {}) {
-  return with_adapter(at::linear(x, *matrix, bias), x, matrix);
+  const at::Tensor factor = as_factor(x, matrix);
+  const at::Tensor added = bias.defined() ? bias.to(factor.scalar_type()) : bias;
+  return with_adapter(at::linear(factor, *matrix.product, added), factor, matrix);
 }
 
 // Su et al. 2021, equation 34, with the halves of a head as its pairs, as transformers lays them out.
@@ -82,7 +85,7 @@ at::Tensor embed(const ModelSpec&, const at::Tensor& tokens, const TokenPlaces&,
 at::Tensor attention(const ModelSpec& model, const at::Tensor& x, const TokenPlaces& places, Taker& w,
                      LayerCache* cache) {
   const std::int64_t b = x.size(0), t = x.size(1), width = model.width_of_head();
-  const at::Tensor rows = x.view({b * t, x.size(2)});
+  const at::Tensor rows = as_factor(x.view({b * t, x.size(2)}), w.first());
   const auto projected = [&](std::int64_t heads) {
     const Weight& matrix = w.matrix();
     const bool biased = model.extras == AttentionExtras::kQkvBias;
@@ -91,11 +94,16 @@ at::Tensor attention(const ModelSpec& model, const at::Tensor& x, const TokenPla
   at::Tensor q = projected(model.heads), k = projected(model.key_heads());
   const at::Tensor v = projected(model.key_heads());
   if (model.extras == AttentionExtras::kQkNorm) {
-    q = norm(model, q, w.next());
-    k = norm(model, k, w.next());
+    const auto normed = [&](const at::Tensor& one) {
+      const at::Tensor& weight = w.next();
+      return norm(model, one.to(weight.scalar_type()), weight);
+    };
+    q = normed(q);
+    k = normed(k);
   }
-  const at::Tensor mixed = causal_attention(rotated(q.transpose(1, 2), places), rotated(k.transpose(1, 2), places),
-                                            v.transpose(1, 2), cache);
+  // Rotated in f32, as the places are; attention computes in the type of v.
+  const auto turned = [&](const at::Tensor& one) { return rotated(one.transpose(1, 2), places).to(v.scalar_type()); };
+  const at::Tensor mixed = causal_attention(turned(q), turned(k), v.transpose(1, 2), cache);
   return linear(mixed, w.matrix());
 }
 
@@ -105,7 +113,8 @@ at::Tensor layer(const ModelSpec& model, const at::Tensor& x, const TokenPlaces&
   Taker w(weights);
   const std::int64_t rows = x.size(0) * x.size(1), d = x.size(2);
   const at::Tensor attended = x.add(attention(model, norm(model, x, w.next()), places, w, cache).view_as(x));
-  const at::Tensor normed = norm(model, attended, w.next()).view({rows, d});
+  const at::Tensor& weight = w.next();
+  const at::Tensor normed = as_factor(norm(model, attended, weight).view({rows, d}), w.first());
   const at::Tensor gate = at::silu(linear(normed, w.matrix()));
   const at::Tensor wide = gate.mul(linear(normed, w.matrix()));
   return attended.add(linear(wide, w.matrix()).view_as(x));

@@ -15,7 +15,7 @@ namespace shoal {
 struct TorchArena::Slot {
   at::Tensor flat;    // on the device
   at::Tensor mirror;  // on the host, of a device slot only
-  std::vector<at::Tensor> leaves;
+  std::vector<at::Tensor> leaves, narrow;
   CountTag tag = 0;
 };
 
@@ -66,6 +66,7 @@ void TorchArena::pull(ArenaRole role) {
 }
 
 void TorchArena::push(ArenaRole role) {
+  forget_narrow(role);
   if (on_host_) return;
   span(role);
   const at::NoGradGuard no_grad;
@@ -91,6 +92,22 @@ std::span<const at::Tensor> TorchArena::leaves(ArenaRole role) {
   }
   return held.leaves;
 }
+
+std::span<const at::Tensor> TorchArena::narrow_leaves(ArenaRole role) {
+  const std::span<const at::Tensor> wide = leaves(role);
+  Slot& held = slot(role);
+  if (held.narrow.empty()) {
+    const at::AutoGradMode with_gradients(true);  // whoever asks first: a pass that keeps a graph may be the next
+    const std::vector<ParameterSpec>& specs = role == ArenaRole::kBase ? base_ : parameters_;
+    for (std::size_t i = 0; i < wide.size(); ++i) {
+      const bool multiplied = wide[i].dim() == 2 && specs[i].part != 0;
+      held.narrow.push_back(multiplied ? wide[i].to(at::kBFloat16) : wide[i]);
+    }
+  }
+  return held.narrow;
+}
+
+void TorchArena::forget_narrow(ArenaRole role) { slot(role).narrow.clear(); }
 
 std::uint64_t TorchArena::outside_references(ArenaRole role) const {
   const Slot& held = slot(role);

@@ -37,6 +37,11 @@ class TorchArena : public SwappableArena {
   // One leaf per parameter of the stage, in arena order, reading the role's array; they require gradients. kBase: per
   // parameter of the base, and they require none.
   std::span<const at::Tensor> leaves(ArenaRole role);
+  // A bf16 copy of each leaf that is multiplied (of two dimensions, and no table of tokens or positions), made once;
+  // gradients pass through it to the leaf, in f32. The others stand here as they are. push(), release() and
+  // forget_narrow() drop the copies: who writes the role in another way calls that one first.
+  std::span<const at::Tensor> narrow_leaves(ArenaRole role);
+  void forget_narrow(ArenaRole role);
   // How many references to the role's memory exist outside this arena: saved tensors of graphs. 0 when nobody else can
   // read it.
   std::uint64_t outside_references(ArenaRole role) const;

@@ -85,7 +85,7 @@ TorchExecutor::TorchExecutor(const StageSpec& spec, const std::string& device, c
     : WindowedExecutor(spec),
       arena_(spec, device),
       parameters_(parameters_of(spec)),
-      weights_(spec),
+      weights_(spec, options.compute),
       threads_(options.threads),
       host_math_(arena_.on_host() && !options.tensor_math) {
   use_threads();
@@ -140,7 +140,7 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& i
     const at::Tensor targets = token_columns(input.tokens, 1).to(arena_.device()).view({-1});
     at::Tensor of_rows;
     graph->output =
-        chunked_cross_entropy(family.final_norm(model, x, head), *head.back(), targets, loss_rows(model), of_rows);
+        chunked_cross_entropy(family.final_norm(model, x, head), head.back(), targets, loss_rows(model), of_rows);
     const at::Tensor losses = of_rows.cpu();  // so that the sum can be taken in double
     SHOAL_TRY(screen(floats_of(losses), input.microbatch, "loss"));
     for (const float loss : floats_of(losses)) computed.output.loss_sum += loss;
@@ -150,6 +150,7 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& i
     SHOAL_TRY(screen(computed.activation.f32(), input.microbatch, "output activation"));
   }
   if (keep_graph) computed.graph = std::move(graph);
+  if (weights == ArenaRole::kAnchor) arena_.forget_narrow(weights);  // rounds write it, and evaluations are few
   return computed;
 }
 
@@ -326,7 +327,10 @@ void TorchExecutor::zero(ArenaRole role) {
   });
 }
 
-void TorchExecutor::about_to_overwrite() { SHOAL_CHECK_EQ(arena_.outside_references(ArenaRole::kOther), 0u); }
+void TorchExecutor::about_to_overwrite() {
+  arena_.forget_narrow(ArenaRole::kOther);
+  SHOAL_CHECK_EQ(arena_.outside_references(ArenaRole::kOther), 0u);
+}
 
 Result<std::unique_ptr<TorchExecutor>> make_torch_executor(const StageSpec& spec, const TorchOptions& options) {
   if (options.threads < 1) return make_error(ErrorCode::kInput, "threads must be at least 1");

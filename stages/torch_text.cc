@@ -23,7 +23,7 @@ struct TorchText::Caches {
 
 TorchText::TorchText(const StageSpec& spec, TorchArena& arena, std::function<void()> use_threads)
     : spec_(spec),
-      weights_(spec),
+      weights_(spec, ComputeType::kFp32),
       arena_(arena),
       use_threads_(std::move(use_threads)),
       caches_(std::make_unique<Caches>()) {

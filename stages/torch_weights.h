@@ -8,6 +8,7 @@
 
 #include "stages/adapters.h"
 #include "stages/arena.h"
+#include "stages/compute_type.h"
 
 namespace at {
 class Tensor;
@@ -17,10 +18,11 @@ namespace shoal {
 
 class TorchArena;
 
-// Refers to leaves and has none of its own: an arena counts the references to them.
+// Refers to leaves, or to an arena's bf16 copies of them, and has none of its own: an arena counts the references.
 struct Weight {
   const at::Tensor* values = nullptr;
-  const at::Tensor *down = nullptr, *up = nullptr;  // A (r, in) and B (out, r) of its adapter; null: none
+  const at::Tensor* product = nullptr;              // what matrix products read: the values, or a bf16 copy
+  const at::Tensor *down = nullptr, *up = nullptr;  // A (r, in) and B (out, r) of its adapter, as products read them
   float scale = 0;                                  // of the adapter
   const at::Tensor& operator*() const { return *values; }
 };
@@ -28,18 +30,20 @@ struct Weight {
 // Without adapters.
 std::vector<Weight> plain_weights(std::span<const at::Tensor> values);
 
+// x in the floating type in which the matrix is multiplied.
+at::Tensor as_factor(const at::Tensor& x, const Weight& matrix);
 // x (N, in), and what the matrix made of it, (N, out): with what its adapter makes of it, if it has one.
 at::Tensor with_adapter(const at::Tensor& made, const at::Tensor& x, const Weight& matrix);
 
 // Which leaves are the weights of which part. Immutable.
 class StageWeights {
  public:
-  explicit StageWeights(const StageSpec& spec);
-  // Those of a part (ParameterSpec::part), in the order of the family's row. They refer to the arena's leaves.
+  StageWeights(const StageSpec& spec, ComputeType compute);
+  // Those of a part (ParameterSpec::part), in the order of the family's row. They refer to what the arena holds.
   std::vector<Weight> of_part(TorchArena& arena, ArenaRole trained, std::uint32_t part) const;
 
  private:
-  const bool adapted_;
+  const bool adapted_, narrow_;  // narrow: products read bf16
   const float scale_;
   const std::vector<ParameterSpec> parameters_;  // of the model: the base where there are adapters
   const std::vector<std::optional<AdapterPlaces>> adapters_;

@@ -161,8 +161,8 @@ struct Beat {
   Capacity capacity;
   std::optional<DiskState> on_disk;
   bool movable = false;  // its owner named no stage, so that it may be asked to serve another one
-  SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, job_ms, longest_ms, stranded,
-               behind, delay_milli, held, capacity, on_disk, movable)
+  SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, job_ms, longest_ms, stranded, behind,
+               delay_milli, held, capacity, on_disk, movable)
 };
 
 // Authority -> peer: heard, and where the run stands.

@@ -21,6 +21,7 @@
 #include "common/tensor_view.h"
 #include "common/time.h"
 #include "compression/codec.h"
+#include "stages/compute_type.h"
 #include "stages/inner_step.h"
 #include "stages/stage_spec.h"
 #include "text/text_files.h"
@@ -133,6 +134,9 @@ struct AdmissionSection {
   AdmissionMode mode = AdmissionMode::kOpen;
   std::vector<PeerId> keys;
 };
+struct ComputeSection {
+  ComputeType dtype = ComputeType::kFp32;
+};
 struct ExecutorSection {
   ExecutorKind kind = ExecutorKind::kTorch;
   double forward_ms = 0, backward_ms = 0;
@@ -160,6 +164,7 @@ struct RunConfig {
   TimingSection timing;
   CheckpointSection checkpoint;
   AdmissionSection admission;
+  ComputeSection compute;
   ExecutorSection executor;
   EndSection end;
   ReportSection report;

@@ -10,31 +10,35 @@ namespace {
 
 constexpr std::uint64_t kArraysKept = 8, kArraysOfRound = 4, kScratchGradient = 1, kArraysOfImage = 2;
 constexpr std::uint64_t kArrays = kArraysKept + kArraysOfRound + kScratchGradient + kArraysOfImage;
-constexpr std::uint64_t kFloat = 4;
+constexpr std::uint64_t kFloat = 4, kNarrow = 2;  // bytes
+constexpr std::uint64_t kNarrowCopies = 3;        // of the parameters, in bf16
 
 std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
 
 }  // namespace
 
-std::uint64_t stage_bytes(const StageSpec& spec) {
+std::uint64_t stage_bytes(const RunConfig& config, const StageSpec& spec) {
   // A base is there once, and once more while it comes.
   const std::uint64_t base = has_adapters(spec.model) ? parameter_count(base_of(spec)) : 0;
-  return kFloat * (kArrays * parameter_count(spec) + 2 * base);
+  const std::uint64_t narrow =
+      config.compute.dtype == ComputeType::kBf16 ? kNarrow * (kNarrowCopies * parameter_count(spec) + base) : 0;
+  return kFloat * (kArrays * parameter_count(spec) + 2 * base) + narrow;
 }
 
-std::uint64_t loss_bytes(const StageSpec& spec, std::uint32_t sequences) {
+std::uint64_t loss_bytes(const RunConfig& config, const StageSpec& spec) {
   if (!spec.is_last()) return 0;
   const ModelSpec& model = spec.model;
-  const std::uint64_t rows = std::min<std::uint64_t>(loss_rows(model), std::uint64_t{sequences} * model.positions);
+  const std::uint64_t rows = std::min<std::uint64_t>(loss_rows(model), config.targets_per_microbatch());
   return 2 * kFloat * model.vocabulary * (rows + (has_adapters(model) ? 0 : model.dim));
 }
 
-std::uint64_t entry_bytes(const StageSpec& spec, std::uint32_t sequences) {
+std::uint64_t entry_bytes(const RunConfig& config, const StageSpec& spec) {
   const FamilyRow& row = row_of(spec.model.family);
-  const std::uint64_t layers = spec.end_layer - spec.first_layer;
-  const std::uint64_t of_token = layers * row.layer_kept(spec.model) + std::uint64_t{4} * spec.model.dim;
-  const std::uint64_t tokens = std::uint64_t{sequences} * spec.model.positions;
-  return of_token * tokens * kFloat;
+  const std::uint64_t layers = spec.end_layer - spec.first_layer, dim = spec.model.dim;
+  const std::uint64_t kept = row.layer_kept(spec.model), residual = std::min(kept, 2 * dim);
+  const bool narrow = config.compute.dtype == ComputeType::kBf16;
+  const std::uint64_t of_layer = kFloat * residual + (narrow ? kNarrow : kFloat) * (kept - residual);
+  return (layers * of_layer + kFloat * 4 * dim) * config.targets_per_microbatch();
 }
 
 std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec) {
@@ -49,8 +53,8 @@ std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec) {
 std::uint64_t process_bytes(const RunConfig& config, const StageSpec& spec, std::size_t credits) {
   if (config.executor.kind != ExecutorKind::kTorch) return 0;
   const std::uint64_t entries = std::min<std::uint64_t>(credits, in_flight_most(config));
-  return kProgramBytes + stage_bytes(spec) + loss_bytes(spec, config.data.sequences) + bases_bytes(config, spec) +
-         entries * entry_bytes(spec, config.data.sequences);
+  return kProgramBytes + stage_bytes(config, spec) + loss_bytes(config, spec) + bases_bytes(config, spec) +
+         entries * entry_bytes(config, spec);
 }
 
 std::size_t usual_credits(const RunConfig& config) {
@@ -59,9 +63,8 @@ std::size_t usual_credits(const RunConfig& config) {
 }
 
 Result<std::size_t> credits_within(std::uint64_t memory_bytes, const RunConfig& config, const StageSpec& spec) {
-  const std::uint32_t sequences = config.data.sequences;
-  const std::uint64_t fixed = stage_bytes(spec) + loss_bytes(spec, sequences) + bases_bytes(config, spec),
-                      each = entry_bytes(spec, sequences);
+  const std::uint64_t fixed = stage_bytes(config, spec) + loss_bytes(config, spec) + bases_bytes(config, spec),
+                      each = entry_bytes(config, spec);
   if (memory_bytes < fixed + 2 * each)
     return make_error(ErrorCode::kTooLarge, "stage " + std::to_string(spec.stage.value) + " needs about " +
                                                 mebibytes(fixed + 2 * each) + " of memory, allowed are " +

@@ -15,13 +15,15 @@ inline constexpr std::size_t kCreditsUsual = 16, kCreditsMax = 64;
 // candidate, its own payload or candidate outer momentum, the parts of others, their sum. Beside it: the scratch
 // gradient of a backward, and the image that is made for a joiner or for --save. Not in it: a second image, for a
 // member that fetches the version before (8 bytes a parameter; 12 with allreduce). With adapters the parameters are
-// theirs, and 8 bytes a parameter of the base come beside it: the base, and its image while that comes.
-std::uint64_t stage_bytes(const StageSpec& spec);
+// theirs, and 8 bytes a parameter of the base come beside it: the base, and its image while that comes. With
+// [compute] dtype = "bf16" 6 bytes more: copies of both parameter buffers, and of the anchor while it is evaluated.
+std::uint64_t stage_bytes(const RunConfig& config, const StageSpec& spec);
 // What the last stage takes once for its loss: a piece of logits and its softmax, and the head's gradient as it is made
 // and as it is handed on (stages/chunked_loss.h). Its backward follows its forward at once.
-std::uint64_t loss_bytes(const StageSpec& spec, std::uint32_t sequences);
-// Bytes that one entry keeps: its kept graph, as the family's row says, and what it was sent and sends.
-std::uint64_t entry_bytes(const StageSpec& spec, std::uint32_t sequences);
+std::uint64_t loss_bytes(const RunConfig& config, const StageSpec& spec);
+// Bytes that one entry keeps: its kept graph, as the family's row says (in bf16 all of it but the residual stream,
+// twice the width, is half as large), and what it was sent and sends.
+std::uint64_t entry_bytes(const RunConfig& config, const StageSpec& spec);
 
 // What codecs of differences may keep, both directions: [wire] base_mib of each edge that has one.
 std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec);

@@ -222,7 +222,9 @@ TEST_F(AuthorityTest, TheLastRoundOfWhoRestedGoesWithoutTheOtherOfItsPair) {
       for (const RoundOpen& one : sent_to<RoundOpen>(n))
         if (one.round > open.round) open = one;
     if (open.round.value == 0 || !rounds.insert(open.round.value).second) continue;
-    const auto has = [&](std::uint64_t n) { return std::ranges::find(open.members, session_of(n)) != open.members.end(); };
+    const auto has = [&](std::uint64_t n) {
+      return std::ranges::find(open.members, session_of(n)) != open.members.end();
+    };
     std::uint64_t weight = 0;
     for (std::uint64_t n = 1; n <= 3; ++n)
       if (has(n)) contribute(n, open.round.value, {10 * open.round.value + n}), weight += n;

@@ -13,8 +13,7 @@ namespace {
 TEST(StageMemoryTest, CreditsFollowTheMemoryLeftBesideTheStage) {
   const RunConfig config = small_run();
   const StageSpec spec = last_stage(config);
-  const std::uint64_t fixed = stage_bytes(spec) + loss_bytes(spec, config.data.sequences),
-                      each = entry_bytes(spec, config.data.sequences);
+  const std::uint64_t fixed = stage_bytes(config, spec) + loss_bytes(config, spec), each = entry_bytes(config, spec);
   EXPECT_EQ(credits_within(fixed + 2 * each, config, spec).value(), 2u);
   EXPECT_EQ(credits_within(fixed + 10 * each - 1, config, spec).value(), 9u);
   EXPECT_EQ(credits_within(fixed + 1000 * each, config, spec).value(), kCreditsMax);
@@ -34,26 +33,35 @@ TEST(StageMemoryTest, UsualCreditsAreOneReplicasShareOfWhatIsInFlight) {
 TEST(StageMemoryTest, AProcessTakesItsOwnTheStageAndItsMicrobatches) {
   RunConfig config = small_run();
   const StageSpec spec = last_stage(config);
-  EXPECT_EQ(stage_bytes(spec), 60 * parameter_count(spec));
-  const std::uint64_t loss = loss_bytes(spec, config.data.sequences);
+  EXPECT_EQ(stage_bytes(config, spec), 60 * parameter_count(spec));
+  const std::uint64_t loss = loss_bytes(config, spec);
   EXPECT_EQ(loss, 8u * 256 * (config.data.sequences * 64 + 64)) << "few tokens: all of their logits at once";
   config.pipeline.in_flight = std::uint32_t{20};
   EXPECT_EQ(process_bytes(config, spec, 16),
-            kProgramBytes + stage_bytes(spec) + loss + 16 * entry_bytes(spec, config.data.sequences));
+            kProgramBytes + stage_bytes(config, spec) + loss + 16 * entry_bytes(config, spec));
   config.pipeline.in_flight = std::uint32_t{4};
   EXPECT_EQ(process_bytes(config, spec, 16),
-            kProgramBytes + stage_bytes(spec) + loss + 4 * entry_bytes(spec, config.data.sequences))
+            kProgramBytes + stage_bytes(config, spec) + loss + 4 * entry_bytes(config, spec))
       << "the run has no more of them";
   config.executor.kind = ExecutorKind::kPaced;
   EXPECT_EQ(process_bytes(config, spec, 16), 0u) << "its arrays are of any size";
+}
+
+TEST(StageMemoryTest, Bf16KeepsCopiesOfTheWeightsAndLessOfEachMicrobatch) {
+  RunConfig config = small_run();
+  const StageSpec spec = last_stage(config);
+  const std::uint64_t wide = entry_bytes(config, spec);
+  config.compute.dtype = ComputeType::kBf16;
+  EXPECT_EQ(stage_bytes(config, spec), 66 * parameter_count(spec));
+  EXPECT_LT(entry_bytes(config, spec), wide * 3 / 4);
+  EXPECT_GT(entry_bytes(config, spec), wide / 2);
 }
 
 TEST(StageMemoryTest, SaysWhatWouldBeNeeded) {
   const RunConfig config = small_run();
   const StageSpec spec = last_stage(config);
   const auto refused = credits_within(
-      stage_bytes(spec) + loss_bytes(spec, config.data.sequences) + 2 * entry_bytes(spec, config.data.sequences) - 1,
-      config, spec);
+      stage_bytes(config, spec) + loss_bytes(config, spec) + 2 * entry_bytes(config, spec) - 1, config, spec);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.code(), ErrorCode::kTooLarge);
   EXPECT_NE(refused.error().message.find("--memory"), std::string::npos);

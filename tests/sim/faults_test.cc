@@ -90,8 +90,8 @@ TEST(FaultsStandbyTest, ARunThatOneProcessTakesFromTheOtherCountsEveryGradientOn
 }
 
 // Rounds that wait two seconds for a member, faults every second, and pairs that do not hear each other: members miss
-// rounds, and follow. In seeds 29 and 83 the last rounds met the same unreachable pair again and again, though one of the
-// two had brought all that it held: entries of the other were lost.
+// rounds, and follow. In seeds 29 and 83 the last rounds met the same unreachable pair again and again, though one of
+// the two had brought all that it held: entries of the other were lost.
 TEST(FaultsShiftTest, MembersThatFallBehindFollowAndNothingIsCountedTwice) {
   set_log_level(LogLevel::kError);
   FaultOptions mix = single_faults();

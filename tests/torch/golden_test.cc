@@ -112,7 +112,7 @@ TEST_P(GoldenTest, Logits) {
   }
   const at::Tensor columns = at::from_blob(inputs.data(), {kB, kT}, at::TensorOptions().dtype(at::kLong));
   const TorchFamily& family = layers_of(spec.model.family);
-  const StageWeights weights(spec);
+  const StageWeights weights(spec, ComputeType::kFp32);
   const auto part = [&](std::uint32_t number) { return weights.of_part(arena, ArenaRole::kCurrent, number); };
   const TokenPlaces places = family.places(spec.model, 0, kT, at::TensorOptions().dtype(at::kFloat));
   at::Tensor x = family.embed(spec.model, columns, places, part(0));

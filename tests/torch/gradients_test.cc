@@ -76,7 +76,7 @@ at::Tensor weighed(const at::Tensor& values) {
 
 at::Tensor loss(const at::Tensor& rows, const at::Tensor& head, const at::Tensor& targets) {
   at::Tensor losses;
-  return chunked_cross_entropy(rows, head, targets, 3, losses);
+  return chunked_cross_entropy(rows, {.values = &head, .product = &head}, targets, 3, losses);
 }
 
 class GradientsTest : public ::testing::TestWithParam<FamilyModel> {
@@ -203,12 +203,13 @@ TEST(ChunkedLossTest, EqualsCrossEntropyOfAllRows) {
   const std::vector<at::Tensor> wanted = torch::autograd::grad({all}, {rows, head});
   for (const std::int64_t piece : {1, 5, 36, 37, 64}) {
     at::Tensor losses, again;
-    const at::Tensor made = chunked_cross_entropy(rows, head, targets, piece, losses);
+    const Weight weight{.values = &head, .product = &head};
+    const at::Tensor made = chunked_cross_entropy(rows, weight, targets, piece, losses);
     EXPECT_NEAR(made.item<double>(), all.item<double>(), 1e-12 * all.item<double>());
     const std::vector<at::Tensor> gradients = torch::autograd::grad({made}, {rows, head});
     for (std::size_t i = 0; i < 2; ++i) EXPECT_LT(gradients[i].sub(wanted[i]).abs().max().item<double>(), 1e-12) << i;
     const at::NoGradGuard no_grad;
-    (void)chunked_cross_entropy(rows, head, targets, piece, again);
+    (void)chunked_cross_entropy(rows, weight, targets, piece, again);
     EXPECT_TRUE(again.equal(losses));
   }
 }

@@ -33,8 +33,15 @@ ExecutorMaker adapters_maker() {
           },
           2e-6};
 }
+ExecutorMaker narrow_maker() {
+  return {"bf16",
+          [](const StageSpec& spec) -> std::unique_ptr<StageExecutor> {
+            return std::move(*make_torch_executor(spec, {.device = "cpu", .compute = ComputeType::kBf16}));
+          },
+          2e-6};
+}
 INSTANTIATE_TEST_SUITE_P(Torch, ExecutorContract,
-                         ::testing::Values(torch_maker(false), torch_maker(true), adapters_maker()),
+                         ::testing::Values(torch_maker(false), torch_maker(true), adapters_maker(), narrow_maker()),
                          [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(Torch, TextContract,
                          ::testing::Values(torch_maker(false), torch_maker(true), adapters_maker()),

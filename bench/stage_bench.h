@@ -1,0 +1,22 @@
+#pragma once
+// shoal-bench stage: what one process makes of a model's training step (forward, backward, inner step; no peers, no
+// codecs), in fp32 and in bf16, beside plain PyTorch (bench/plain_gpt.py) at the same work and threads in the same run.
+#include <string>
+#include <vector>
+
+namespace shoal {
+
+struct StageBenchOptions {
+  std::vector<std::string> shapes{"8x256", "4x768", "2x1536"};  // layers x dim; heads are dim / 64
+  std::vector<std::string> dtypes{"fp32", "bf16"};
+  std::string family = "gpt2";
+  int threads = 2;
+  int steps = 3;                   // measured, behind one that is not
+  std::string python = "python3";  // whose torch is compared; gpt2 alone
+  bool json = false;
+};
+
+// Prints a table, or with `json` an object a row, to stdout. Returns the exit code: 0, or 1 with the reason on stderr.
+int run_stage_bench(const StageBenchOptions& options);
+
+}  // namespace shoal
