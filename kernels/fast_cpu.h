@@ -8,6 +8,7 @@
 
 #include "kernels/adamw.h"
 #include "kernels/half.h"
+#include "kernels/nesterov.h"
 #include "kernels/packed_tiles.h"
 
 namespace shoal::fast_cpu {
@@ -36,6 +37,9 @@ void accumulate(float* sum, const float* gradient, std::size_t count, float sign
 // Without the halves. Returns where it stopped: what is left is less than a vector.
 std::size_t adamw_range(const AdamWRates& rates, float keep, const AdamWFlat& arrays, std::size_t begin,
                         std::size_t end);  // adamw_range_twin
+
+// Returns where it stopped: what is left is less than a vector.
+std::size_t nesterov(const NesterovRates& rates, const NesterovArrays& arrays);  // nesterov_apply_twin
 
 std::string_view target_name();
 

@@ -1,5 +1,6 @@
 // DiLoCo (Douillard et al. 2023, algorithm 1): every replica trains alone; a round moves the anchor by Nesterov on the
 // mean delta.
+#include "kernels/nesterov.h"
 #include "sync/outer_rule.h"
 #include "sync/rule_arrays.h"
 
@@ -39,8 +40,7 @@ class DilocoRule final : public OuterRule {
     return Payload{std::move(delta).freeze(), context.weight, tag};
   }
 
-  // m' = mu m + delta;  anchor' = anchor - lr (delta + mu m')   (Nesterov as Sutskever et al. 2013 in the form of
-  // torch's SGD).
+  // Nesterov on the mean delta, operation by operation in kernels/nesterov_rule.h: every member must get the same bits.
   Result<Digest> prepare(StageExecutor& executor, const RoundContext&, const Payload& reduced) override {
     Arena& arena = executor.arena();
     const std::span<const float> deltas = dense_values(reduced.bytes);
@@ -49,13 +49,8 @@ class DilocoRule final : public OuterRule {
     const std::span<const float> momentum = read_role(arena, ArenaRole::kOuterMomentum);
     const std::span<float> candidate = arena.span(ArenaRole::kCandidate);
     const std::span<float> candidate_momentum = arena.span(ArenaRole::kCandidateOuter);
-    const float lr = static_cast<float>(options_.outer_lr), mu = static_cast<float>(options_.outer_momentum);
-    for (std::size_t i = 0; i < anchor.size(); ++i) {
-      const float delta = deltas[i];
-      const float next = mu * momentum[i] + delta;
-      candidate_momentum[i] = next;
-      candidate[i] = anchor[i] - lr * (delta + mu * next);
-    }
+    const NesterovRates rates{static_cast<float>(options_.outer_lr), static_cast<float>(options_.outer_momentum)};
+    nesterov_apply(rates, {anchor, momentum, deltas, candidate, candidate_momentum});
     SHOAL_TRY(check_all_finite(candidate, "the new anchor"));
     SHOAL_TRY(check_all_finite(candidate_momentum, "the new outer momentum"));
     arena.push(ArenaRole::kCandidate);

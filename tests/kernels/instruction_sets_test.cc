@@ -7,6 +7,7 @@
 #include "kernels/accumulate.h"
 #include "kernels/half.h"
 #include "kernels/int8_tiles.h"
+#include "kernels/nesterov.h"
 #include "kernels/packed_tiles.h"
 #include "tests/kernels/adamw_arrays.h"
 #include "tests/kernels/tile_inputs.h"
@@ -138,6 +139,18 @@ TEST_P(InstructionSetsTest, AdamWGivesTheTwinsBits) {
         EXPECT_EQ(fast.halves, twin.halves) << count << gives_back << shifts;
       }
     }
+  }
+}
+
+TEST_P(InstructionSetsTest, TheOuterUpdateGivesTheTwinsBits) {
+  for (const std::size_t count : {0, 1, 3, 4, 7, 8, 15, 16, 17, 31, 33, 1000, 4099}) {
+    std::vector<float> anchor = any_bits(count, false, count), momentum = any_bits(count, false, count + 1);
+    const std::vector<float> delta = any_bits(count, false, count + 2);
+    std::vector<float> twin_anchor(count), twin_momentum(count);
+    nesterov_apply_twin({0.7f, 0.9f}, {anchor, momentum, delta, twin_anchor, twin_momentum});
+    nesterov_apply({0.7f, 0.9f}, {anchor, momentum, delta, anchor, momentum});  // in place
+    EXPECT_TRUE(same_but_for_nans(anchor, twin_anchor)) << count;
+    EXPECT_TRUE(same_but_for_nans(momentum, twin_momentum)) << count;
   }
 }
 

@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "stages/adamw.h"
-#include "stages/windowed_executor.h"
 #include "state/state_image.h"
 #include "sync/outer_rule.h"
 #include "tests/sync/sync_fixtures.h"
+#include "tests/sync/wide_executor.h"
 
 namespace shoal {
 namespace {
@@ -17,35 +17,7 @@ using test::kTargetsOfEntry;
 using test::payload_of;
 using test::tiny_spec;
 using test::values_of;
-
-// The books of WindowedExecutor over an arena as long as the real model's; computes nothing.
-class WideExecutor final : public WindowedExecutor {
- public:
-  WideExecutor() : WindowedExecutor(tiny_spec()), arena_(parameter_count(tiny_spec())) {}
-  Arena& arena() override { return arena_; }
-  std::unique_ptr<TextStage> begin_text() override { return nullptr; }
-
- protected:
-  SwappableArena& swappable_arena() override { return arena_; }
-  Result<Computed> compute(const StageInput&, ArenaRole, bool) override {
-    return make_error(ErrorCode::kUnsupported, "no model");
-  }
-  Result<HostTensor> differentiate(Graph&, const StageInput&, const HostTensor&, ArenaRole, float) override {
-    return make_error(ErrorCode::kUnsupported, "no model");
-  }
-  Result<double> window_norm(ArenaRole, const InnerStep&) override { return 0.0; }
-  void write_step(ArenaRole, const InnerStep&, double, std::span<const float>) override {}
-  void write_shift(std::span<const float> shift) override {
-    for (std::size_t i = 0; i < shift.size(); ++i)
-      arena_.span(ArenaRole::kOther)[i] = arena_.span(ArenaRole::kCurrent)[i] + shift[i];
-  }
-  void zero(ArenaRole role) override {
-    for (float& value : arena_.span(role)) value = 0;
-  }
-
- private:
-  HostArena arena_;
-};
+using test::WideExecutor;
 
 TEST(DilocoRuleTest, MovesTheAnchorByNesterovOnTheMeanDelta) {
   WideExecutor executor;
