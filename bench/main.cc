@@ -252,6 +252,7 @@ CLI::App* add_tokenizer(CLI::App& app, shoal::TokenizerBenchOptions& options) {
 
 int main(int argc, char** argv) {
   shoal::hold_standard_descriptors();
+  shoal::start_anew_with("OMP_WAIT_POLICY", "passive", argv);  // as shoal does
   CLI::App app("Benchmarks of shoal: a table for people, --json for one object a line", "shoal-bench");
   app.require_subcommand(1);
   app.set_version_flag("--version", "shoal-bench " SHOAL_VERSION);
