@@ -4,6 +4,7 @@
 #include "bench/codec_bench.h"
 #include "bench/convergence_bench.h"
 #include "bench/hop_bench.h"
+#include "bench/layout_bench.h"
 #include "bench/line_bench.h"
 #include "bench/log_bench.h"
 #include "bench/logits.h"
@@ -87,6 +88,17 @@ CLI::App* add_hop(CLI::App& app, shoal::HopBenchOptions& options) {
   command->add_option("--keep", options.keep, "keep run files, logs and events here")->type_name("DIR");
   command->add_flag("--profile", options.profile, "where the time went");
   command->add_flag("--json", options.json, "one JSON object on stdout");
+  return command;
+}
+
+CLI::App* add_layout(CLI::App& app, shoal::LayoutBenchOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "layout",
+      "Planned layouts of DT-FM's five cases, by its cost and by ours, beside drawn ones and the best of all");
+  command->add_option("--links", options.links, "cases more: lines between regions, as CSV")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile);
+  command->add_flag("--json", options.json, "one JSON object a line on stdout");
   return command;
 }
 
@@ -267,6 +279,9 @@ int main(int argc, char** argv) {
   shoal::LoopBenchOptions loop_options;
   CLI::App* loop = add_loop(app, loop_options);
 
+  shoal::LayoutBenchOptions layout_options;
+  CLI::App* layout = add_layout(app, layout_options);
+
   shoal::LineBenchOptions line_options;
   CLI::App* line = add_line(app, line_options);
 
@@ -297,6 +312,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (codec->parsed()) return shoal::run_codec_bench(json);
   if (convergence->parsed()) return shoal::run_convergence_bench(convergence_options);
+  if (layout->parsed()) return shoal::run_layout_bench(layout_options);
   if (line->parsed()) return shoal::run_line_bench(line_options);
   if (log->parsed()) return shoal::run_log_bench(log_options);
   if (logits->parsed()) return shoal::run_logits(logits_options);

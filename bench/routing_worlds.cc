@@ -6,8 +6,8 @@
 #include <span>
 #include <string_view>
 
-#include "bench/csv.h"
 #include "bench/swarm_trace.h"
+#include "common/csv.h"
 #include "common/os/posix_file.h"
 
 namespace shoal {

@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "bench/csv.h"
+#include "common/csv.h"
 #include "common/os/posix_file.h"
 #include "common/rng.h"
 

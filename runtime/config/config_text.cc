@@ -1,4 +1,4 @@
-// The only file that sees the TOML library: text to RunConfig, through the option table.
+// Sees the TOML library: text to RunConfig, through the option table.
 #include <toml++/toml.h>
 
 #include <algorithm>

@@ -74,7 +74,7 @@ const std::vector<Library>& libraries() {
       {"sodium",
        {"sodium.h", "sodium/"},
        {"common/crypto/hash.cc", "common/crypto/sign.cc", "transport/zmq/zmq_engine_lanes.cc"}},
-      {"toml", {"toml++/", "toml.hpp"}, {"runtime/config/config_text.cc"}},
+      {"toml", {"toml++/", "toml.hpp"}, {"layout/peer_list.cc", "runtime/config/config_text.cc"}},
       {"CLI11", {"CLI/"}, {"cli/", "sim/main.cc", "dht/child_main.cc"}},
       {"json",
        {"nlohmann/"},

@@ -1,4 +1,4 @@
-#include "bench/csv.h"
+#include "common/csv.h"
 
 #include <algorithm>
 
