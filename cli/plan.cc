@@ -1,8 +1,10 @@
-// shoal plan RUN.toml: what a number of microbatches in flight is expected to bring and to cost.
+// shoal plan RUN.toml: what a number of microbatches in flight is expected to bring and to cost; with --peers which of
+// them should serve which stage.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/layout_report.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/log.h"
@@ -88,9 +90,13 @@ void print_json(const RunConfig& config, const FlightPlan& plan) {
   std::printf("%s\n", out.dump(2).c_str());
 }
 
-int run(const std::string& path, bool json) {
+int run(const std::string& path, const LayoutArguments& layout, bool json) {
   const auto config = load_config(path);
   if (!config.ok()) return fail_config(config.error());
+  if (!layout.peers.empty()) {
+    const Status reported = report_layout(*config, layout, json);
+    return reported.ok() ? kExitOk : fail(reported.error());
+  }
   const FlightPlan plan = plan_flight(*config);
   if (json) {
     print_json(*config, plan);
@@ -110,7 +116,19 @@ void add_plan(CLI::App& app, Program& program) {
       "plan", "what microbatches in flight are expected to bring and to cost, and which number \"auto\" takes");
   auto path = std::make_shared<std::string>();
   command->add_option("run", *path, "the run's file")->required()->type_name("RUN.toml");
-  run_when_named(*command, program, [path](const GlobalOptions& global) { return run(*path, global.json); });
+  auto layout = std::make_shared<LayoutArguments>();
+  CLI::Option* peers = command
+                           ->add_option("--peers", layout->peers,
+                                        "plan which of these peers serves which stage (docs/FILES.md, lists of peers)")
+                           ->type_name("FILE");
+  command->add_option("--links", layout->links, "lines between their regions: a,b,delay_ms,bandwidth_mbps, as CSV")
+      ->type_name("FILE")
+      ->needs(peers);
+  command->add_option("-o,--out", layout->out, "write the layout there, for `shoal launch --layout`")
+      ->type_name("FILE")
+      ->needs(peers);
+  run_when_named(*command, program,
+                 [path, layout](const GlobalOptions& global) { return run(*path, *layout, global.json); });
 }
 
 }  // namespace shoal

@@ -89,6 +89,12 @@ void derive_options(RunConfig& c) {
   if (c.schedule.warmup_tokens == kAuto<std::uint64_t>) c.schedule.warmup_tokens = warmup_of(c);
 }
 
+CodecId payload_codec(const RunConfig& c) {
+  constexpr CodecId kOf[] = {CodecId::kInt8, CodecId::kRaw, CodecId::kBf16, CodecId::kInt8, CodecId::kInt4};
+  if (c.executor.kind != ExecutorKind::kTorch || traits_of(c.sync.rule).every_step) return CodecId::kRaw;
+  return kOf[static_cast<std::size_t>(c.sync.payload)];
+}
+
 std::uint64_t inner_steps_of_run(const RunConfig& c) {
   return c.end_targets() / std::max<std::uint64_t>(1, step_targets(c));
 }

@@ -30,6 +30,9 @@ inline constexpr std::uint64_t kInnerStepsWanted = 300;  // fewer learn visibly 
 // Replaces what is at "auto" and leaves the rest. A model that cannot be split gets any rate: check_config refuses it.
 void derive_options(RunConfig& config);
 
+// What a member's part of a round travels as: [sync] payload, or raw where every gradient or whole numbers go.
+CodecId payload_codec(const RunConfig& config);
+
 // Inner steps of one replica to the end of the run, each of the size that it has behind a warm start; 0: there is no
 // end.
 std::uint64_t inner_steps_of_run(const RunConfig& config);

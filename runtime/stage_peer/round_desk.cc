@@ -2,15 +2,11 @@
 
 #include "common/fault.h"
 #include "common/log.h"
+#include "runtime/config/derived_options.h"
 
 namespace shoal {
 
 namespace {
-
-CodecId codec_of(PayloadCodec payload) {
-  constexpr CodecId kOf[] = {CodecId::kInt8, CodecId::kRaw, CodecId::kBf16, CodecId::kInt8, CodecId::kInt4};
-  return kOf[static_cast<std::size_t>(payload)];
-}
 
 // Executors of whole numbers take rules that keep them whole, so that the anchor itself proves what was counted.
 OuterRules make_rules(const RunConfig& config) {
@@ -19,7 +15,7 @@ OuterRules make_rules(const RunConfig& config) {
   allreduce.exact = exact;
   DilocoOptions diloco;
   diloco.sum = exact;
-  diloco.payload = exact ? CodecId::kRaw : codec_of(config.sync.payload);
+  diloco.payload = payload_codec(config);
   diloco.outer_lr = exact ? 1 : config.sync.outer_lr;
   diloco.outer_momentum = exact ? 0 : config.sync.outer_momentum;
   return {.allreduce = make_allreduce_rule(allreduce), .diloco = make_diloco_rule(diloco)};
