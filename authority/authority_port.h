@@ -2,6 +2,7 @@
 // What the authority (authority/authority.h) is given and asked for: its options, the process that it lives in, what it
 // shows.
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,8 @@ struct AuthorityOptions {
   bool rebalance = false;  // asks members to serve another stage (authority/moves.h)
   Duration rebalance_horizon = std::chrono::minutes(10);
   std::vector<double> stage_work;  // of a microbatch, by stage, in any unit; empty = all alike
+  // Where a plan has peers whose owners name no stage: a wish, as theirs would be. REQUIRES: stages of the run.
+  std::map<PeerId, StageId> layout{};
   std::size_t list_bytes_max =
       limits::kListBytesMax;  // of the packed list: a joiner that it has no room for is refused
 };

@@ -73,7 +73,11 @@ std::vector<StageSupply> Placement::supply_without(const PeerId& peer) const {
 
 Result<StageChoice> Placement::of_joiner(const PeerId& peer, const JoinRequest& request) const {
   const bool of_stage = request.held_stage && request.held_stage->value < stages_.size();
-  const JoinWish wish = wish_of(request, of_stage ? &stages_[request.held_stage->value]->line().recent : nullptr);
+  JoinWish wish = wish_of(request, of_stage ? &stages_[request.held_stage->value]->line().recent : nullptr);
+  if (const auto planned = options_.layout.find(peer); !wish.stage && planned != options_.layout.end()) {
+    wish.stage = planned->second;
+    wish.of_layout = true;
+  }
   return choose_stage(supply_without(peer), wish);
 }
 

@@ -21,7 +21,8 @@ class Placement {
             const std::vector<std::unique_ptr<StageRounds>>& stages)
       : options_(options), port_(port), loop_(loop), book_(book), stages_(stages) {}
 
-  Result<StageChoice> of_joiner(const PeerId& peer, const JoinRequest& request) const;  // ERRORS: as choose_stage()
+  // What its owner asks for comes before what the layout has. ERRORS: as choose_stage().
+  Result<StageChoice> of_joiner(const PeerId& peer, const JoinRequest& request) const;
   void look();  // each tick, while the run trains: whether a move would pay
   Moves& moves() { return moves_; }
 

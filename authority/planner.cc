@@ -52,7 +52,7 @@ Result<StageChoice> choose_stage(std::span<const StageSupply> stages, const Join
       return StageChoice{older->stage, "it holds version " + std::to_string(wish.held_version.value) +
                                            " of the stage, and nobody serves it"};
   if (wish.stage && (find(*wish.stage)->members == 0 || others_have_members(stages, *wish.stage)))
-    return StageChoice{*wish.stage, "as asked for"};
+    return StageChoice{*wish.stage, wish.of_layout ? "as the layout has it" : "as asked for"};
   if (held != stages.end() && others_have_members(stages, held->stage))
     return StageChoice{held->stage, "it holds the last committed state"};
   const auto rank = [](const StageSupply& supply) {

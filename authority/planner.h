@@ -24,7 +24,8 @@ struct StageSupply {
 };
 
 struct JoinWish {
-  std::optional<StageId> stage;  // what its owner asked for
+  std::optional<StageId> stage;  // what its owner asked for, or else the layout
+  bool of_layout = false;
   // Anchor that the joiner still holds from an earlier session.
   std::optional<StageId> held_stage;
   Version held_version;

@@ -57,6 +57,9 @@ class LaunchProgram final : private LaunchOwner {
     auto config = load_run(arguments_);
     if (!config.ok()) return fail_config(config.error());
     config_ = *std::move(config);
+    auto layout = load_layout(arguments_, config_);
+    if (!layout.ok()) return fail(layout.error());
+    layout_ = *std::move(layout);
     if (const Status opened = open(); !opened.ok())
       return opened.code() == ErrorCode::kInterrupted ? stop_exit_code() : fail(opened.error());
     started_ = loop_.now();
@@ -98,6 +101,7 @@ class LaunchProgram final : private LaunchOwner {
                           .folder = arguments_.folder,
                           .resume = arguments_.resume,
                           .addresses = addresses_,
+                          .layout = layout_,
                           .save = !arguments_.save.empty(),
                           .not_saved_before = not_saved_before(arguments_.folder, arguments_.save),
                           .keep = [this, run] { return begin_run(run); }};
@@ -326,6 +330,7 @@ class LaunchProgram final : private LaunchOwner {
   LaunchArguments arguments_;
   const bool json_;
   RunConfig config_;
+  std::map<PeerId, StageId> layout_;
   std::vector<std::string> addresses_;
   std::uint32_t network_ = 0;
   LossCurve losses_;

@@ -9,6 +9,7 @@
 #include "cli/saved_states.h"
 #include "common/os/file_storage.h"
 #include "dht/record.h"
+#include "layout/peer_list.h"
 
 namespace shoal {
 namespace {
@@ -30,6 +31,10 @@ void add_launch_options(CLI::App& command, LaunchArguments& arguments) {
                   "address that others dial, repeatable (default: all but loopback)")
       ->type_name("HOST[:PORT]");
   command.add_option("--save", arguments.save, "write the trained model here")->type_name("DIR");
+  command
+      .add_option("--layout", arguments.layout,
+                  "where peers are wished whose owners name no stage (`shoal plan --peers FILE -o LAYOUT.toml`)")
+      ->type_name("LAYOUT.toml");
   command.add_option("--events", arguments.events, "append JSON lines here")->type_name("FILE");
   add_events_level(command, arguments.events_level);
   CLI::Option* resume = command.add_flag("--resume", arguments.resume, "go on with the run that the folder holds");
@@ -90,6 +95,14 @@ Result<RunConfig> load_run(LaunchArguments& arguments) {
                                              ": resume with `shoal launch --resume " + arguments.folder +
                                              "`, or start a new run in another --dir");
   return config;
+}
+
+Result<std::map<PeerId, StageId>> load_layout(const LaunchArguments& arguments, const RunConfig& config) {
+  if (arguments.layout.empty()) return std::map<PeerId, StageId>();
+  SHOAL_ASSIGN(const Bytes bytes, read_file(arguments.layout, kPeerListBytesMax));
+  SHOAL_ASSIGN(const PeerList list,
+               parse_peer_list({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, arguments.layout));
+  return wishes_of(list, config.pipeline.stages);
 }
 
 std::string listen_address(const LaunchArguments& arguments) {

@@ -1,6 +1,7 @@
 #pragma once
 // What `shoal launch` was asked for: its options, the run's file, and the folder that keeps the run.
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ inline constexpr char kRunFile[] = "/run.toml", kListenFile[] = "/listen";
 struct LaunchArguments {
   std::string run;  // RUN.toml; with --resume or --standby also the run's folder
   std::string folder, listen, save, events, events_level;
+  std::string layout;  // a list of peers with stages; empty: none is wished
   std::vector<std::string> advertise, bootstrap;
   std::uint32_t network = 0;
   bool resume = false, no_dht = false;  // load_run sets `resume` with --standby
@@ -35,6 +37,9 @@ void add_launch_options(CLI::App& command, LaunchArguments& arguments);
 // ERRORS: load_config's; kInput (a resumed run with another file than it was begun with), kMissing (--standby: no such
 // folder, or no run in it), kUnsupported (--save of an executor that has no model).
 Result<RunConfig> load_run(LaunchArguments& arguments);
+
+// Where the layout has peers. ERRORS: read_file's, parse_peer_list's, wishes_of's.
+Result<std::map<PeerId, StageId>> load_layout(const LaunchArguments& arguments, const RunConfig& config);
 
 // Peers dial the ticket's address, so a resumed run listens where it did.
 std::string listen_address(const LaunchArguments& arguments);

@@ -47,6 +47,7 @@ AuthorityOptions authority_options(const LaunchOptions& options) {
   result.rebalance = config.pipeline.rebalance == Rebalance::kAuto;
   result.rebalance_horizon = from_seconds(config.pipeline.rebalance_horizon_s);
   result.stage_work = stage_work(config);
+  result.layout = options.layout;
   return result;
 }
 }  // namespace

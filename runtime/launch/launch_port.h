@@ -35,6 +35,7 @@ struct LaunchOptions {
   std::string folder;                  // with the logs
   bool resume = false;                 // false: the folder must hold no logs
   std::vector<std::string> addresses;  // told to peers and the directory
+  std::map<PeerId, StageId> layout{};  // where a plan has peers (authority/authority_port.h)
   bool save = false;                   // fetch every stage's state at the end
   // With resume and save, for a run that ended in an earlier life: why its model is not there. Empty: it is.
   std::string not_saved_before = "no model of it was saved";

@@ -101,5 +101,39 @@ TEST_F(WishesTest, NoMoreThanSoManyWait) {
   EXPECT_EQ(answers().back().stage, StageId(0));
 }
 
+TEST_F(WishesTest, ALayoutIsTheWishOfWhoseOwnerHasNone) {
+  options.stages = 3;
+  options.layout = {{peer_of(1), StageId(2)}, {peer_of(2), StageId(1)}, {peer_of(4), StageId(0)}};
+  boot();
+  join(1);
+  ASSERT_EQ(sent_to<JoinAnswer>(1).size(), 1u);
+  EXPECT_EQ(sent_to<JoinAnswer>(1)[0].stage, StageId(2));
+  EXPECT_EQ(sent_to<JoinAnswer>(1)[0].reason, "as the layout has it");
+  join(2, wish(0));
+  EXPECT_EQ(sent_to<JoinAnswer>(2)[0].stage, StageId(0)) << "its owner's word comes first";
+  EXPECT_EQ(sent_to<JoinAnswer>(2)[0].reason, "as asked for");
+  join(3);
+  EXPECT_EQ(sent_to<JoinAnswer>(3)[0].stage, StageId(1)) << "the layout does not know it: the weakest";
+  join(4);
+  EXPECT_EQ(sent_to<JoinAnswer>(4)[0].stage, StageId(0));
+}
+
+TEST_F(WishesTest, AsALayoutHasThemEightAreTwoAtEachStageInAnyOrder) {
+  options.stages = 4;
+  for (std::uint64_t n = 1; n <= 8; ++n) options.layout[peer_of(n)] = StageId(static_cast<std::uint16_t>((n - 1) / 2));
+  boot();
+  for (std::uint64_t n = 1; n <= 8; ++n) authority->on_link_up(remote(n));
+  for (const TimePoint until = loop.now() + 8s; loop.now() < until; loop.run_for(2s))
+    for (std::uint64_t n = 1; n <= 8; ++n) {
+      if (!sent_to<JoinAnswer>(n).empty()) continue;
+      authority->on_message(remote(n), JoinRequest());
+      settle();
+    }
+  for (std::uint64_t n = 1; n <= 8; ++n) {
+    ASSERT_EQ(sent_to<JoinAnswer>(n).size(), 1u) << n;
+    EXPECT_EQ(sent_to<JoinAnswer>(n)[0].stage, options.layout.at(peer_of(n))) << n;
+  }
+}
+
 }  // namespace
 }  // namespace shoal

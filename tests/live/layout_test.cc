@@ -39,8 +39,8 @@ TEST(LiveLayoutTest, PeersServeWhereThePlanHasThem) {
   swarm.launch(run_file, {"--layout", swarm.path("layout.toml")});
   for (const std::string name : {"d", "b", "c", "a"}) swarm.join(name);
   for (const auto& [name, key] : keys)
-    EXPECT_TRUE(swarm.wait_for_event("launch", {"\"state\":\"joined\"", key, "\"stage\":" + stage_of(name),
-                                                "as the layout has it"}))
+    EXPECT_TRUE(swarm.wait_for_event(
+        "launch", {"\"state\":\"joined\"", key, "\"stage\":" + stage_of(name), "as the layout has it"}))
         << name << swarm.errors("launch");
 }
 
