@@ -86,6 +86,9 @@ void add_demo(CLI::App& app, Program& program) {
   command->add_option("--codec", options.codec, "of activations; gradients are sent in int8")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kCodecNames), std::end(kCodecNames))))
       ->capture_default_str();
+  command->add_option("--dtype", options.dtype, "of matrix products and attention")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kComputeNames), std::end(kComputeNames))))
+      ->capture_default_str();
   command->add_option("--seconds", options.seconds, "of training in the swarm")
       ->check(CLI::Range(5, 86400))
       ->capture_default_str();

@@ -86,6 +86,7 @@ class Demo {
     run_.stages = options.stages;
     run_.replicas = options.replicas;
     run_.codec = options.codec;
+    run_.dtype = options.dtype;
     run_.text = fs::absolute(options.text).string();
   }
 

@@ -18,6 +18,7 @@ struct DemoOptions {
   std::uint16_t stages = 4, replicas = 2;
   std::string family = "gpt2";                  // of the model, as [model] family
   std::string codec = "int8";                   // of activations
+  std::string dtype = "fp32";                   // of matrix products, as [compute] dtype
   double seconds = 75;                          // of training in the swarm
   std::string text;                             // bytes to train on
   std::string keep;                             // folder that stays; empty: a temporary one that goes

@@ -57,6 +57,7 @@ std::string demo_toml(const DemoRun& run) {
   }
   out << "microbatches_per_step = " << (every_step ? 8 : 16) << "\n\n"
       << "[wire]\nforward = \"" << run.codec << "\"\nbackward = \"int8\"\n\n"
+      << (run.dtype == DemoRun().dtype ? "" : "[compute]\ndtype = \"" + run.dtype + "\"\n\n")
       << "[end]\ntokens = " << run.end_tokens << "\n";
   return out.str();
 }

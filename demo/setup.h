@@ -14,6 +14,7 @@ struct DemoRun {
   std::uint64_t seed = 1337;
   std::uint16_t stages = 4, replicas = 2;
   std::string codec = "int8";         // of activations; gradients are sent in int8
+  std::string dtype = "fp32";         // of matrix products, as [compute] dtype
   std::string text;                   // path of the text, bytes
   std::uint64_t schedule_tokens = 0;  // length of the learning rate's cosine
   std::uint64_t end_tokens = 0;       // 0: until stopped

@@ -51,6 +51,15 @@ TEST(DemoSetupTest, EveryChoiceMakesARunFileThatIsAccepted) {
   }
 }
 
+TEST(DemoSetupTest, MatrixProductsAreOfTheTypeThatIsNamed) {
+  DemoRun run = example();
+  EXPECT_EQ(parse_config(demo_toml(run), "demo")->compute.dtype, ComputeType::kFp32);
+  run.dtype = "bf16";
+  const auto config = parse_config(demo_toml(run), "demo");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->compute.dtype, ComputeType::kBf16);
+}
+
 TEST(DemoSetupTest, ALlamaHasKeysAndValuesOfHalfAsManyHeads) {
   for (const std::uint16_t stages : {1, 4, 16}) {
     DemoRun run = example();
