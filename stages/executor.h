@@ -37,7 +37,7 @@ struct ForwardOutput {
 
 struct BackwardOutput {
   WeightStamp stamp = 0;    // weights the gradient was made at
-  bool recomputed = false;  // the kept graph was gone, forward ran again
+  bool recomputed = false;  // forward ran again: the kept graph was gone, or the weights of the forward are
 };
 
 struct InnerStepResult {

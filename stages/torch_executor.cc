@@ -82,7 +82,7 @@ struct TorchExecutor::TorchGraph : WindowedExecutor::Graph {
 };
 
 TorchExecutor::TorchExecutor(const StageSpec& spec, const std::string& device, const TorchOptions& options)
-    : WindowedExecutor(spec),
+    : WindowedExecutor(spec, options.recompute),
       arena_(spec, device),
       parameters_(parameters_of(spec)),
       weights_(spec, options.compute),

@@ -20,6 +20,7 @@ struct TorchOptions {
   std::string device = "auto";  // auto, cpu, cuda, cuda:N
   int threads = 1;              // of the CPU; one number for the whole process, the last one set holds
   ComputeType compute = ComputeType::kFp32;
+  Recompute recompute = Recompute::kNone;
   bool forward_only = false;  // evaluates and continues texts: no memory is taken for training
   bool tensor_math = false;   // optimiser and accumulation by tensor operations on the CPU too, as on a GPU; for tests
 };

@@ -31,7 +31,7 @@ Result<StageInput> WindowedExecutor::take_input(const ForwardInput& input, Frame
 Result<ForwardOutput> WindowedExecutor::forward(const ForwardInput& input, FrameCoder& coder) {
   SHOAL_CHECK(!entries_.contains(input.entry));
   SHOAL_ASSIGN(StageInput taken, take_input(input, coder));
-  SHOAL_ASSIGN(Computed computed, compute(taken, ArenaRole::kCurrent, true));
+  SHOAL_ASSIGN(Computed computed, compute(taken, ArenaRole::kCurrent, keeps_graphs_));
   if (!spec_.is_last()) SHOAL_TRY(coder.encode({computed.activation.view()}));
   computed.output.stamp = stamp_;
   Entry& entry = entries_[input.entry];
@@ -63,10 +63,11 @@ Result<BackwardOutput> WindowedExecutor::backward(EntrySerial serial, FrameCoder
   BackwardOutput output;
   std::unique_ptr<Graph> graph = std::move(entry.graph);
   if (!graph) {
-    SHOAL_ASSIGN(Computed computed, compute(entry.input, ArenaRole::kCurrent, true));
+    const std::optional<ArenaRole> weights = weights_at(entry.stamp);
+    SHOAL_ASSIGN(Computed computed, compute(entry.input, weights.value_or(ArenaRole::kCurrent), true));
     graph = std::move(computed.graph);
-    entry.stamp = stamp_;
-    output.recomputed = true;
+    output.recomputed = keeps_graphs_ || !weights;
+    if (!weights) entry.stamp = stamp_;
   }
   const ArenaRole accumulator = accumulator_of(window.value_or(WindowSlot::kA));
   SHOAL_ASSIGN(const HostTensor made, differentiate(*graph, entry.input, gradient, accumulator, window ? 1.0f : 0.0f));
@@ -91,15 +92,13 @@ Result<bool> WindowedExecutor::undo(EntrySerial serial) {
   if (found == entries_.end()) return make_error(ErrorCode::kGone, "undo: no entry " + std::to_string(serial));
   Entry& entry = found->second;
   SHOAL_CHECK(entry.counted);
-  const bool in_current = entry.stamp == stamp_;
-  const bool exact = in_current || (entry.stamp + 1 == stamp_ && !writing_);
-  const ArenaRole weights = in_current || !exact ? ArenaRole::kCurrent : ArenaRole::kOther;
+  const std::optional<ArenaRole> weights = weights_at(entry.stamp);
   const ArenaRole accumulator = accumulator_of(entry.window);
-  SHOAL_ASSIGN(Computed computed, compute(entry.input, weights, true));
+  SHOAL_ASSIGN(Computed computed, compute(entry.input, weights.value_or(ArenaRole::kCurrent), true));
   SHOAL_TRY(differentiate(*computed.graph, entry.input, entry.gradient, accumulator, -1.0f));
   swappable_arena().tag(accumulator) -= count_tag(entry.input.microbatch);
   entries_.erase(found);
-  return exact;
+  return weights.has_value();
 }
 
 void WindowedExecutor::settle(EntrySerial serial) {
@@ -186,6 +185,12 @@ std::uint64_t WindowedExecutor::begin_write() {
   about_to_overwrite();
   writing_ = true;
   return dropped;
+}
+
+std::optional<ArenaRole> WindowedExecutor::weights_at(WeightStamp stamp) const {
+  if (stamp == stamp_) return ArenaRole::kCurrent;
+  if (stamp + 1 == stamp_ && !writing_) return ArenaRole::kOther;
+  return std::nullopt;
 }
 
 InnerStepResult WindowedExecutor::swap_and_count(double norm, std::uint64_t graphs_dropped) {

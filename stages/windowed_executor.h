@@ -7,12 +7,14 @@
 //                                   \--drop, or backward without a window--> forgotten
 //                                                           \--undo--> forgotten, taken out of its window
 // A graph belongs to a waiting entry and to the stamp it was made at. It is dropped before the buffer it reads is
-// overwritten. Parameters start as zeros: the caller writes kCurrent and kAnchor (initialise() or fetched state) and
-// calls push().
+// overwritten; where graphs are not kept it is made for the backward, at the same weights while they stand. Parameters
+// start as zeros: the caller writes kCurrent and kAnchor (initialise() or fetched state) and calls push().
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
+#include "stages/compute_type.h"
 #include "stages/executor.h"
 #include "stages/host_arena.h"
 
@@ -51,7 +53,9 @@ class WindowedExecutor : public StageExecutor {
   CountTag shift_tag() const { return shift_tag_; }
 
  protected:
-  explicit WindowedExecutor(const StageSpec& spec) : spec_(spec) {}
+  // `recompute`: an entry keeps no graph. On the last stage its backward follows at once, so that it keeps one.
+  explicit WindowedExecutor(const StageSpec& spec, Recompute recompute = Recompute::kNone)
+      : spec_(spec), keeps_graphs_(recompute == Recompute::kNone || spec.is_last()) {}
 
   // Whatever backward needs from forward. Its destructor frees everything that reads the parameters.
   struct Graph {
@@ -95,10 +99,13 @@ class WindowedExecutor : public StageExecutor {
   Result<StageInput> take_input(const ForwardInput& input, FrameCoder& coder) const;
   // (B, T, d). `role` names it where a value is not finite.
   Result<HostTensor> decode(FrameCoder& coder, const StageInput& input, std::string_view role) const;
+  // The buffer whose weights have this stamp; none: they were overwritten.
+  std::optional<ArenaRole> weights_at(WeightStamp stamp) const;
   InnerStepResult swap_and_count(double norm, std::uint64_t graphs_dropped);
   void forget_shift();
 
   StageSpec spec_;
+  bool keeps_graphs_;
   std::unordered_map<EntrySerial, Entry> entries_;
   WeightStamp stamp_ = 0;
   bool writing_ = false;  // between begin_write and the flip: kOther is being overwritten

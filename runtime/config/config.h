@@ -136,6 +136,7 @@ struct AdmissionSection {
 };
 struct ComputeSection {
   ComputeType dtype = ComputeType::kFp32;
+  Recompute recompute = Recompute::kNone;
 };
 struct ExecutorSection {
   ExecutorKind kind = ExecutorKind::kTorch;

@@ -13,6 +13,20 @@ constexpr std::uint64_t kArrays = kArraysKept + kArraysOfRound + kScratchGradien
 constexpr std::uint64_t kFloat = 4, kNarrow = 2;  // bytes
 constexpr std::uint64_t kNarrowCopies = 3;        // of the parameters, in bf16
 
+// What a backward needs of the layers of one microbatch.
+std::uint64_t graph_bytes(const RunConfig& config, const StageSpec& spec) {
+  const std::uint64_t layers = spec.end_layer - spec.first_layer;
+  const std::uint64_t kept = row_of(spec.model.family).layer_kept(spec.model);
+  const std::uint64_t residual = std::min<std::uint64_t>(kept, 2 * std::uint64_t{spec.model.dim});
+  const bool narrow = config.compute.dtype == ComputeType::kBf16;
+  const std::uint64_t of_layer = kFloat * residual + (narrow ? kNarrow : kFloat) * (kept - residual);
+  return layers * of_layer * config.targets_per_microbatch();
+}
+
+bool keeps_graphs(const RunConfig& config, const StageSpec& spec) {
+  return config.compute.recompute == Recompute::kNone || spec.is_last();
+}
+
 std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
 
 }  // namespace
@@ -22,7 +36,8 @@ std::uint64_t stage_bytes(const RunConfig& config, const StageSpec& spec) {
   const std::uint64_t base = has_adapters(spec.model) ? parameter_count(base_of(spec)) : 0;
   const std::uint64_t narrow =
       config.compute.dtype == ComputeType::kBf16 ? kNarrow * (kNarrowCopies * parameter_count(spec) + base) : 0;
-  return kFloat * (kArrays * parameter_count(spec) + 2 * base) + narrow;
+  return kFloat * (kArrays * parameter_count(spec) + 2 * base) + narrow +
+         (keeps_graphs(config, spec) ? 0 : graph_bytes(config, spec));
 }
 
 std::uint64_t loss_bytes(const RunConfig& config, const StageSpec& spec) {
@@ -33,12 +48,8 @@ std::uint64_t loss_bytes(const RunConfig& config, const StageSpec& spec) {
 }
 
 std::uint64_t entry_bytes(const RunConfig& config, const StageSpec& spec) {
-  const FamilyRow& row = row_of(spec.model.family);
-  const std::uint64_t layers = spec.end_layer - spec.first_layer, dim = spec.model.dim;
-  const std::uint64_t kept = row.layer_kept(spec.model), residual = std::min(kept, 2 * dim);
-  const bool narrow = config.compute.dtype == ComputeType::kBf16;
-  const std::uint64_t of_layer = kFloat * residual + (narrow ? kNarrow : kFloat) * (kept - residual);
-  return (layers * of_layer + kFloat * 4 * dim) * config.targets_per_microbatch();
+  const std::uint64_t sent = kFloat * 4 * spec.model.dim * config.targets_per_microbatch();
+  return sent + (keeps_graphs(config, spec) ? graph_bytes(config, spec) : 0);
 }
 
 std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec) {

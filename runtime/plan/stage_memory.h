@@ -17,12 +17,13 @@ inline constexpr std::size_t kCreditsUsual = 16, kCreditsMax = 64;
 // member that fetches the version before (8 bytes a parameter; 12 with allreduce). With adapters the parameters are
 // theirs, and 8 bytes a parameter of the base come beside it: the base, and its image while that comes. With
 // [compute] dtype = "bf16" 6 bytes more: copies of both parameter buffers, and of the anchor while it is evaluated.
+// Where graphs are made again ([compute] recompute), that of one microbatch.
 std::uint64_t stage_bytes(const RunConfig& config, const StageSpec& spec);
 // What the last stage takes once for its loss: a piece of logits and its softmax, and the head's gradient as it is made
 // and as it is handed on (stages/chunked_loss.h). Its backward follows its forward at once.
 std::uint64_t loss_bytes(const RunConfig& config, const StageSpec& spec);
-// Bytes that one entry keeps: its kept graph, as the family's row says (in bf16 all of it but the residual stream,
-// twice the width, is half as large), and what it was sent and sends.
+// Bytes that one entry keeps: its graph, unless that is made again, as the family's row says (in bf16 all of it but
+// the residual stream, twice the width, is half as large), and what it was sent and sends.
 std::uint64_t entry_bytes(const RunConfig& config, const StageSpec& spec);
 
 // What codecs of differences may keep, both directions: [wire] base_mib of each edge that has one.

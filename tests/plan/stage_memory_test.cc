@@ -57,6 +57,17 @@ TEST(StageMemoryTest, Bf16KeepsCopiesOfTheWeightsAndLessOfEachMicrobatch) {
   EXPECT_GT(entry_bytes(config, spec), wide / 2);
 }
 
+TEST(StageMemoryTest, WithoutKeptGraphsOneIsThereAtATime) {
+  RunConfig config = small_run();
+  const std::vector<StageSpec> specs = *split_model(config.model_spec(), 2);
+  const std::uint64_t stage = stage_bytes(config, specs[0]), entry = entry_bytes(config, specs[0]);
+  const std::uint64_t of_last = entry_bytes(config, specs[1]);
+  config.compute.recompute = Recompute::kStage;
+  EXPECT_EQ(stage_bytes(config, specs[0]) + entry_bytes(config, specs[0]), stage + entry);
+  EXPECT_EQ(entry_bytes(config, specs[0]), 16u * specs[0].model.dim * config.targets_per_microbatch());
+  EXPECT_EQ(entry_bytes(config, specs[1]), of_last) << "its backward follows at once";
+}
+
 TEST(StageMemoryTest, SaysWhatWouldBeNeeded) {
   const RunConfig config = small_run();
   const StageSpec spec = last_stage(config);

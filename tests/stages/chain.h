@@ -17,7 +17,8 @@ namespace shoal {
 struct ExecutorMaker {
   std::string name;
   std::function<std::unique_ptr<StageExecutor>(const StageSpec&)> make;
-  double tolerance = 0;  // of sums whose order differs, relative to the largest element; 0: exact
+  double tolerance = 0;      // of sums whose order differs, relative to the largest element; 0: exact
+  bool keeps_graphs = true;  // on stages before the last
 };
 inline void PrintTo(const ExecutorMaker& maker, std::ostream* out) { *out << maker.name; }
 

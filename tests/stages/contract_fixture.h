@@ -23,6 +23,8 @@ class ExecutorContract : public ::testing::TestWithParam<ExecutorMaker> {
     }
     return results;
   }
+  // Of one waiting entry.
+  std::uint64_t kept_graphs(std::size_t k) const { return GetParam().keeps_graphs || k + 1 == chain.size() ? 1 : 0; }
   double tolerance() const { return GetParam().tolerance; }
   Chain chain;
 };

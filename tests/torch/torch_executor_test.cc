@@ -33,15 +33,17 @@ ExecutorMaker adapters_maker() {
           },
           2e-6};
 }
-ExecutorMaker narrow_maker() {
-  return {"bf16",
-          [](const StageSpec& spec) -> std::unique_ptr<StageExecutor> {
-            return std::move(*make_torch_executor(spec, {.device = "cpu", .compute = ComputeType::kBf16}));
+ExecutorMaker maker_of(std::string name, ComputeType compute, Recompute recompute) {
+  return {std::move(name),
+          [=](const StageSpec& spec) -> std::unique_ptr<StageExecutor> {
+            return std::move(*make_torch_executor(spec, {.device = "cpu", .compute = compute, .recompute = recompute}));
           },
-          2e-6};
+          2e-6, recompute == Recompute::kNone};
 }
 INSTANTIATE_TEST_SUITE_P(Torch, ExecutorContract,
-                         ::testing::Values(torch_maker(false), torch_maker(true), adapters_maker(), narrow_maker()),
+                         ::testing::Values(torch_maker(false), torch_maker(true), adapters_maker(),
+                                           maker_of("bf16", ComputeType::kBf16, Recompute::kNone),
+                                           maker_of("recompute", ComputeType::kFp32, Recompute::kStage)),
                          [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(Torch, TextContract,
                          ::testing::Values(torch_maker(false), torch_maker(true), adapters_maker()),

@@ -1,4 +1,4 @@
-// [compute] dtype = "bf16" beside fp32: the same model within bf16's bits, at the parameters as they are.
+// [compute]: bf16 beside fp32, the same model within bf16's bits; graphs that are made again, with the same bits.
 #include <gtest/gtest.h>
 
 #include "stages/torch_executor.h"
@@ -7,9 +7,9 @@
 namespace shoal {
 namespace {
 
-ExecutorMaker maker_of(ComputeType compute) {
+ExecutorMaker maker_of(ComputeType compute, Recompute recompute = Recompute::kNone) {
   return {"", [=](const StageSpec& spec) -> std::unique_ptr<StageExecutor> {
-            return std::move(*make_torch_executor(spec, {.device = "cpu", .compute = compute}));
+            return std::move(*make_torch_executor(spec, {.device = "cpu", .compute = compute, .recompute = recompute}));
           }};
 }
 
@@ -97,6 +97,24 @@ INSTANTIATE_TEST_SUITE_P(Families, Bf16Test,
                          testing::Values(std::pair(ModelFamily::kGpt2, AttentionExtras::kNone),
                                          std::pair(ModelFamily::kLlama, AttentionExtras::kQkvBias),
                                          std::pair(ModelFamily::kLlama, AttentionExtras::kQkNorm)));
+
+// Also behind a step, at the weights of the forward.
+TEST(RecomputeTest, AGraphThatIsMadeAgainGivesTheSameBits) {
+  const ModelSpec model = four_layers(ModelFamily::kGpt2, AttentionExtras::kNone);
+  Chain kept(maker_of(ComputeType::kFp32), model, 3), again(maker_of(ComputeType::kFp32, Recompute::kStage), model, 3);
+  for (Chain* chain : {&kept, &again}) {
+    chain->count(1, kA);
+    chain->forward(2);
+    for (std::size_t k = 0; k < chain->size(); ++k) {
+      chain->at(k).settle(1);
+      ASSERT_TRUE(chain->at(k).inner_step(kA, contract_step()).ok());
+    }
+    EXPECT_EQ(dynamic_cast<TorchExecutor&>(chain->at(0)).graph_count(), chain == &kept ? 1u : 0u);
+    for (const Backwarded& out : chain->backward(2, kA)) EXPECT_FALSE(out.recomputed) << "its weights still stand";
+  }
+  for (std::size_t k = 0; k < kept.size(); ++k)
+    EXPECT_EQ(kept.read(k, ArenaRole::kAccumulatorA), again.read(k, ArenaRole::kAccumulatorA));
+}
 
 }  // namespace
 }  // namespace shoal
