@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kLinksBytesMax = 4u << 20;
 constexpr double kMegabit = 1e6 / 8;
+constexpr double kAsFull = 1e-6;  // parts of the rate: less is rounding
 
 struct Report {
   const RunConfig& config;
@@ -57,6 +58,18 @@ std::string text_of(const Report& r, const Bind& bind) {
       return "rounds of " + stage + ", which the steps wait for";
   }
   return "";
+}
+
+// The other stages whose peers can make no more than that either.
+std::string as_full(const Report& r) {
+  std::string text;
+  for (std::size_t stage = 0; stage < r.story.stage_rates.size(); ++stage) {
+    const auto of_stage = [&](const Bind& bind) { return bind.stage == stage && bind.what != Binding::kLine; };
+    if (r.story.stage_rates[stage] > r.story.rate * (1 + kAsFull) || std::ranges::any_of(r.story.binds, of_stage))
+      continue;
+    text += (text.empty() ? "; as full is stage " : ", ") + std::to_string(stage);
+  }
+  return text;
 }
 
 const char* name_of(Binding what) {
@@ -103,7 +116,7 @@ void print_text(const Report& r) {
   std::printf("What binds:");
   for (const Bind& bind : r.story.binds)
     std::printf("%s %s", &bind == &r.story.binds.front() ? "" : ",", text_of(r, bind).c_str());
-  std::printf(".\n");
+  std::printf("%s.\n", as_full(r).c_str());
   if (r.story.round_share > 0)
     std::printf("Of the time between two rounds the longest takes %s.\n", percent(r.story.round_share).c_str());
   if (given < r.in_flight())
