@@ -37,8 +37,8 @@ class Arena {
  public:
   virtual ~Arena() = default;
   virtual std::size_t size() const = 0;  // floats of one array
-  // Host memory, 64-byte aligned. On a device arena it is a mirror: pull() before reading, push() after writing; on the
-  // host both do nothing.
+  // Host memory, 64-byte aligned: pull() before reading, push() after writing. On a device arena it is a mirror, which
+  // they copy. On the host there is nothing to copy, but push() also says that what was made of the role is old.
   virtual std::span<float> span(ArenaRole role) = 0;
   virtual void pull(ArenaRole role) = 0;
   virtual void push(ArenaRole role) = 0;

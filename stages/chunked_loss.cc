@@ -35,7 +35,9 @@ at::Tensor losses_of(const at::Tensor& rows, const Weight& head, const at::Tenso
     const std::int64_t some = std::min(piece, count - first);
     const at::Tensor part = as_factor(rows.narrow(0, first, some), head);
     const at::Tensor wanted = targets.narrow(0, first, some).unsqueeze(1);
-    at::Tensor values = at::log_softmax(part.matmul(head.product->t()).to(rows.scalar_type()), 1);
+    // One expression would hold the bf16 logits until its end, a third piece beside the two of loss_bytes().
+    at::Tensor values = part.matmul(head.product->t()).to(rows.scalar_type());
+    values = at::log_softmax(values, 1);
     losses.narrow(0, first, some).copy_(values.gather(1, wanted).squeeze(1).neg_());
     if (gradients == nullptr) continue;
     // d(loss)/d(logits): the softmax, less 1 at the target.

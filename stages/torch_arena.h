@@ -39,11 +39,12 @@ class TorchArena : public SwappableArena {
   std::span<const at::Tensor> leaves(ArenaRole role);
   // A bf16 copy of each leaf that is multiplied (of two dimensions, and no table of tokens or positions), made once;
   // gradients pass through it to the leaf, in f32. The others stand here as they are. push(), release() and
-  // forget_narrow() drop the copies: who writes the role in another way calls that one first.
+  // forget_narrow() drop the copies: a write by flat() or without a push() calls that one first. When memory ends in
+  // the middle there are no copies, and the next call makes them.
   std::span<const at::Tensor> narrow_leaves(ArenaRole role);
   void forget_narrow(ArenaRole role);
   // How many references to the role's memory exist outside this arena: saved tensors of graphs. 0 when nobody else can
-  // read it.
+  // read it. REQUIRES: no bf16 copies of the role (forget_narrow()), through which it is read as well.
   std::uint64_t outside_references(ArenaRole role) const;
   const c10::Device& device() const;
   bool on_host() const { return on_host_; }

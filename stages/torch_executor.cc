@@ -109,7 +109,9 @@ std::unique_ptr<TextStage> TorchExecutor::begin_text() {
 }
 
 Result<WindowedExecutor::Computed> TorchExecutor::compute(const StageInput& input, ArenaRole weights, bool keep_graph) {
-  return guard_torch([&] { return run_layers(input, weights, keep_graph); });
+  auto computed = guard_torch([&] { return run_layers(input, weights, keep_graph); });
+  if (weights == ArenaRole::kAnchor) arena_.forget_narrow(weights);  // evaluations are too few to keep them in memory
+  return computed;
 }
 
 Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& input, ArenaRole weights,
@@ -150,7 +152,6 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& i
     SHOAL_TRY(screen(computed.activation.f32(), input.microbatch, "output activation"));
   }
   if (keep_graph) computed.graph = std::move(graph);
-  if (weights == ArenaRole::kAnchor) arena_.forget_narrow(weights);  // rounds write it, and evaluations are few
   return computed;
 }
 

@@ -1,6 +1,11 @@
 // [compute]: bf16 beside fp32, the same model within bf16's bits; graphs that are made again, with the same bits.
+#include <c10/core/Allocator.h>
 #include <gtest/gtest.h>
 
+#include <new>
+#include <optional>
+
+#include "stages/adapters.h"
 #include "stages/torch_executor.h"
 #include "tests/stages/chain.h"
 
@@ -87,10 +92,81 @@ TEST_P(Bf16Test, AnEvaluationReadsTheAnchorAsItIsNow) {
   const double before = evaluated(narrow);
   train(narrow, 5);
   EXPECT_EQ(evaluated(narrow), before);
-  // As rounds do on a host: nobody tells the arena.
   for (std::size_t k = 0; k < narrow.size(); ++k)
-    std::ranges::copy(narrow.read(k, ArenaRole::kCurrent), narrow.at(k).arena().span(ArenaRole::kAnchor).begin());
+    narrow.write(k, ArenaRole::kAnchor, narrow.read(k, ArenaRole::kCurrent));
   EXPECT_EQ(evaluated(narrow), narrow.forward(1));
+}
+
+// The base is copied too, once; and anew when it is given anew.
+TEST_P(Bf16Test, AdaptersComputeAsInFp32WithinItsBits) {
+  const auto adapted = [](ComputeType compute) {
+    return ExecutorMaker{"", [=](const StageSpec& base) {
+                           StageSpec spec = base;
+                           spec.model.lora_rank = 2;
+                           return maker_of(compute).make(spec);
+                         }};
+  };
+  Chain exact(adapted(ComputeType::kFp32), model, 2), rough(adapted(ComputeType::kBf16), model, 2);
+  const auto give_base = [&](std::uint64_t seed) {
+    for (Chain* chain : {&exact, &rough}) {
+      for (std::size_t k = 0; k < chain->size(); ++k) {
+        StageSpec base = base_of(chain->at(k).spec());
+        base.model.seed = seed;
+        std::vector<float> values(parameter_count(base));
+        initialise(base, values);
+        chain->write(k, ArenaRole::kBase, values);
+      }
+    }
+  };
+  give_base(1);
+  train(exact, 5);  // from the zeros of B, where A has no gradient
+  const double first = rough.forward(1);
+  for (std::size_t k = 0; k < exact.size(); ++k)
+    rough.write(k, ArenaRole::kCurrent, exact.read(k, ArenaRole::kCurrent));
+  EXPECT_NE(rough.forward(2), first);
+  give_base(2);
+  const double expected = exact.forward(3), got = rough.forward(3);
+  EXPECT_NEAR(got, expected, 3e-3 * expected);
+  EXPECT_NE(got, expected) << "it computes in bf16";
+  exact.backward(3, kA);
+  rough.backward(3, kA);
+  for (std::size_t k = 0; k < exact.size(); ++k)
+    expect_near(rough.read(k, ArenaRole::kAccumulatorA), exact.read(k, ArenaRole::kAccumulatorA), 0.03);
+}
+
+// Gives out memory until a tensor is asked for that finds none.
+class EndingMemory final : public c10::Allocator {
+ public:
+  explicit EndingMemory(c10::Allocator* beneath) : beneath_(beneath) {}
+  c10::DataPtr allocate(std::size_t bytes) override {
+    if (tensors_left && (*tensors_left)-- == 0) throw std::bad_alloc();
+    return beneath_->allocate(bytes);
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return beneath_->raw_deleter(); }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override { beneath_->copy_data(to, from, bytes); }
+  std::optional<int> tensors_left;
+
+ private:
+  c10::Allocator* beneath_;
+};
+
+TEST_P(Bf16Test, MemoryThatEndsAnywhereInAPassRefusesThatPassAlone) {
+  Chain steady(maker_of(ComputeType::kBf16), model, 1), short_of_it(maker_of(ComputeType::kBf16), model, 1);
+  const double expected = steady.forward(1);
+  static EndingMemory memory(c10::GetAllocator(c10::kCPU));  // an allocator lives as long as its tensors
+  c10::SetAllocator(c10::kCPU, &memory, 1);
+  int refused = 0;
+  for (bool passed = false; !passed; ++refused) {
+    memory.tensors_left = refused;
+    const auto out = pass_forward(short_of_it.at(0), {1, microbatch(1), contract_tokens(1)}, {});
+    memory.tensors_left.reset();
+    passed = out.ok();
+    EXPECT_EQ(passed ? out->loss_sum : expected, expected) << refused;
+    if (!passed) {
+      EXPECT_EQ(out.code(), ErrorCode::kTooLarge) << out.error().message;
+    }
+  }
+  EXPECT_GT(refused, 20) << "it ended among the copies of the weights too";
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Bf16Test,

@@ -10,40 +10,43 @@
 namespace shoal {
 namespace {
 
-ExecutorMaker torch_maker(bool tensor_math, int threads = 1) {
-  return {tensor_math ? "tensor_math" : "host_math",
+ExecutorMaker torch_maker(bool tensor_math, int threads = 1, ComputeType compute = ComputeType::kFp32) {
+  return {std::string(compute == ComputeType::kBf16 ? "bf16_" : "") + (tensor_math ? "tensor_math" : "host_math"),
           [=](const StageSpec& spec) -> std::unique_ptr<StageExecutor> {
             TorchOptions options;
             options.device = "cpu";
             options.threads = threads;
+            options.compute = compute;
             options.tensor_math = tensor_math;
             return std::move(*make_torch_executor(spec, options));
           },
           2e-6};
 }
 // The same model as torch_maker's, as the base of adapters.
-ExecutorMaker adapters_maker() {
-  return {"adapters",
-          [](const StageSpec& base) {
+ExecutorMaker adapters_maker(ComputeType compute = ComputeType::kFp32) {
+  return {compute == ComputeType::kBf16 ? "bf16_adapters" : "adapters",
+          [=](const StageSpec& base) {
             StageSpec spec = base;
             spec.model.lora_rank = 2;
-            auto executor = torch_maker(false).make(spec);
+            auto executor = torch_maker(false, 1, compute).make(spec);
             initialise(base, executor->arena().span(ArenaRole::kBase));
+            executor->arena().push(ArenaRole::kBase);
             return executor;
           },
           2e-6};
 }
-ExecutorMaker maker_of(std::string name, ComputeType compute, Recompute recompute) {
-  return {std::move(name),
-          [=](const StageSpec& spec) -> std::unique_ptr<StageExecutor> {
-            return std::move(*make_torch_executor(spec, {.device = "cpu", .compute = compute, .recompute = recompute}));
+ExecutorMaker recompute_maker() {
+  return {"recompute",
+          [](const StageSpec& spec) -> std::unique_ptr<StageExecutor> {
+            return std::move(*make_torch_executor(spec, {.device = "cpu", .recompute = Recompute::kStage}));
           },
-          2e-6, recompute == Recompute::kNone};
+          2e-6, false};
 }
+constexpr ComputeType kNarrow = ComputeType::kBf16;
 INSTANTIATE_TEST_SUITE_P(Torch, ExecutorContract,
                          ::testing::Values(torch_maker(false), torch_maker(true), adapters_maker(),
-                                           maker_of("bf16", ComputeType::kBf16, Recompute::kNone),
-                                           maker_of("recompute", ComputeType::kFp32, Recompute::kStage)),
+                                           torch_maker(false, 1, kNarrow), torch_maker(true, 1, kNarrow),
+                                           adapters_maker(kNarrow), recompute_maker()),
                          [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(Torch, TextContract,
                          ::testing::Values(torch_maker(false), torch_maker(true), adapters_maker()),
