@@ -13,6 +13,7 @@
 
 #include "bench/python_rival.h"
 #include "common/os/executable.h"
+#include "common/os/resident_memory.h"
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "common/rng.h"
@@ -54,14 +55,6 @@ HostTensor draw_tokens(Rng& rng) {
   return make_host_tensor(DType::kU16, {kSequences, kPositions + 1}, std::move(memory));
 }
 
-// A line of /proc/self/status, in bytes; 0 where the system does not tell.
-std::uint64_t resident(const std::string& name) {
-  std::ifstream file("/proc/self/status");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with(name + ":")) return std::strtoull(line.c_str() + name.size() + 1, nullptr, 10) << 10;
-  return 0;
-}
-
 // What the row before has freed is not this one's.
 void forget_peak() {
   malloc_trim(0);
@@ -86,7 +79,7 @@ Result<double> step(StageExecutor& stage, Rng& rng, std::uint64_t number) {
 
 Result<Measured> measure(const ModelSpec& model, ComputeType compute, const StageBenchOptions& options) {
   forget_peak();
-  const std::uint64_t before = resident("VmRSS");
+  const std::uint64_t before = resident_memory().now;
   SHOAL_ASSIGN(const auto specs, split_model(model, 1));
   SHOAL_ASSIGN(const auto stage,
                make_torch_executor(specs.front(), {.device = "cpu", .threads = options.threads, .compute = compute}));
@@ -102,7 +95,8 @@ Result<Measured> measure(const ModelSpec& model, ComputeType compute, const Stag
   }
   const double tokens = double{kMicrobatches} * kSequences * kPositions * options.steps;
   measured.tokens_per_s = tokens / seconds_of(monotonic_now() - began);
-  measured.peak_bytes = resident("VmHWM") - std::min(before, resident("VmHWM"));
+  const std::uint64_t most = resident_memory().most;
+  measured.peak_bytes = most - std::min(before, most);
   return measured;
 }
 

@@ -11,7 +11,6 @@ namespace {
 constexpr unsigned kAll = 0xffffffffu;
 
 // ---- The norm: a group of kNormLanes threads has a block of kNormBlock elements
-// ----------------------------------------
 constexpr unsigned kNormThreads = 256;
 constexpr std::size_t kNormBlocks = kNormThreads / kNormLanes;  // of a CUDA block
 static_assert(32 % kNormLanes == 0, "a group lies within a warp");
@@ -44,7 +43,6 @@ __global__ void scale_of_sums(const double* sums, std::size_t count, std::uint64
 }
 
 // ---- The step: kPerThread elements a thread, neighbouring lanes beside each other
-// ---------------------------------------
 constexpr unsigned kThreads = 256;
 constexpr unsigned kPerThread = 4;
 constexpr std::size_t kPerBlock = std::size_t{kThreads} * kPerThread;
