@@ -13,6 +13,7 @@ namespace shoal {
 // Every broken rule as one line; empty = all hold. At any time (between two turns of the loop):
 //   - a microbatch is logged once; an entry is secured by one committed round at most; nothing is both secured and
 //   lost;
+//   - who begins to serve has a version that is no older than what members were told of before it was admitted;
 //   - a round's commit names as many contributions as the round was opened with members;
 //   - a serving replica's anchor = sum over what the rounds up to its version secured, by tag and by the exact
 //   gradients of the integer executor, each at the weights that the ledger says it was made at, float by float; so

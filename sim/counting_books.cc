@@ -10,6 +10,9 @@ namespace shoal {
 namespace {
 // What an ended session holds is named lost at once; the run's end may find one that ended while its logs were synced.
 constexpr Duration kNamedWithin = 10s;
+// A joiner goes by the list that was told last: what changes within a second of the launching process is told together.
+// So many of its lines, one a second while it is not frozen.
+constexpr std::uint64_t kToldWithin = 3;
 }  // namespace
 
 std::string text_of(const EntryName& entry_name) {
@@ -35,10 +38,18 @@ void CountingBooks::read(const std::vector<SimEvent>& events) {
       opened_.insert_or_assign({*event.stage, *event.round}, *event.members);
     } else if (event.event == EventKind::kRoundCommit && event.secured && event.stage && event.version) {
       read_round(event);
+      note_made(*event.stage, *event.version, event.writer);
+    } else if (event.event == EventKind::kBytes) {
+      launch_seconds_ += event.writer.peer_tag == launch_;
     } else if (event.event == EventKind::kRestored && event.stage && event.version && event.back_to) {
       go_back(*event.stage, *event.version, *event.back_to);
+      note_made(*event.stage, *event.version, event.writer);
     } else if (event.event == EventKind::kLost && event.entry_name) {
       list(*event.entry_name, event.cause, event.at);
+    } else if (event.event == EventKind::kMember && event.state == "joined" && event.about && event.stage) {
+      read_joined(event);
+    } else if (event.event == EventKind::kServing && event.version) {
+      read_serving(event);
     } else if (event.event == EventKind::kSessionOver && event.about) {
       over_.emplace(*event.about, event.at);  // said again by a resumed launch
       if (!event.cause.starts_with(kLeft)) fenced_.insert(*event.about);
@@ -52,6 +63,26 @@ void CountingBooks::read_commit(const EventRecord& event) {
     broken_.push_back("microbatch " + std::to_string(event.microbatch->serial) + " is logged twice");
   for (std::size_t k = 0; k < event.entries->size(); ++k)
     winners_.insert_or_assign((*event.entries)[k], Winner{*event.microbatch, StageId(static_cast<std::uint16_t>(k))});
+}
+
+void CountingBooks::note_made(StageId stage, Version version, const Session& launch) {
+  launch_ = launch.peer_tag;
+  made_[stage].emplace(version, launch_seconds_);
+}
+
+void CountingBooks::read_joined(const EventRecord& event) {
+  Version told{0};
+  for (const auto& [version, second] : made_[*event.stage])
+    if (launch_seconds_ - second >= kToldWithin) told = version;
+  admitted_.emplace(*event.about, told);
+}
+
+void CountingBooks::read_serving(const SimEvent& event) {
+  const auto admitted = admitted_.find(event.writer);
+  if (admitted == admitted_.end() || *event.version >= admitted->second) return;
+  broken_.push_back("session " + short_name(event.writer) + " serves at version " +
+                    std::to_string(event.version->value) + ", and members were told of version " +
+                    std::to_string(admitted->second.value) + " before it was admitted");
 }
 
 void CountingBooks::read_round(const EventRecord& event) {

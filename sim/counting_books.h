@@ -50,7 +50,10 @@ class CountingBooks {
 
  private:
   void read_commit(const EventRecord& event);
+  void read_joined(const EventRecord& event);
+  void read_serving(const SimEvent& event);
   void go_back(StageId stage, Version made, Version back_to);
+  void note_made(StageId stage, Version version, const Session& launch);
   void check_contributions(const EventRecord& commit);
   void read_round(const EventRecord& event);
   void secure(const EntryName& entry_name, StageId stage, Version version, GradientSum& sum);
@@ -63,6 +66,9 @@ class CountingBooks {
   std::map<std::pair<StageId, RoundId>, std::size_t> opened_;  // how many members
   std::map<EntryName, Version> secured_;
   std::map<StageId, std::map<Version, GradientSum>> anchors_;  // after the round that made the version
+  std::uint64_t launch_ = 0, launch_seconds_ = 0;              // its tag, and how many it ran
+  std::map<StageId, std::map<Version, std::uint64_t>> made_;   // at which of these
+  std::map<Session, Version> admitted_;                        // what its stage had by then, as members were told
   std::map<EntryName, std::string> lost_;                      // with the cause
   std::map<Session, TimePoint> over_;                          // since when
   std::set<Session> fenced_;

@@ -37,12 +37,6 @@ std::string text_of(const Fault& fault) {
   return out.str();
 }
 
-SimPace slowed(SimPace pace, double factor) {
-  for (Duration* each : {&pace.forward, &pace.backward, &pace.undo, &pace.write, &pace.round, &pace.other})
-    *each = from_seconds(seconds_of(*each) * factor);
-  return pace;
-}
-
 // What a process holds that may serve again: one that gave up holds a state that nobody will ever get.
 std::optional<std::pair<StageId, Version>> held_by(const Swarm::HostedPeer& process) {
   const bool serves_again = process.alive && process.peer && !process.finished && !process.error;
@@ -256,7 +250,7 @@ void FaultStrikes::apply_hosts() {
     }
     swarm_.network().host(process.address).set_wall_offset(offset);
     if (!process.device) continue;
-    process.device->set_pace(slowed(swarm_.options().pace, slowness));
+    process.device->set_pace(slowed(swarm_.pace_of(i), slowness));
     process.device->set_hung(hung);
   }
 }

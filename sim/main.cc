@@ -22,7 +22,7 @@ struct Arguments {
   std::vector<std::string> kinds;
   FaultOptions faults;
   ScaleOptions scale;
-  double scale_seconds = 30;
+  double scale_seconds = 30, unlike = 1;
   bool standby = false, checkpoints = false, verbose = false, report = false, json = false, list = false,
        stop_at_first = false;
 };
@@ -56,6 +56,12 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_flag("--list-faults", a.list, "tell the kinds of faults and their bounds, and run nothing");
   app.add_flag("--checkpoints", a.checkpoints, "in every seed: peers write them, and last holders die too");
   app.add_flag("--standby", a.standby, "in every seed: a process waits beside the launching process for its run");
+  app.add_option(
+         "--unlike", a.unlike,
+         "in every seed: the slowest machine takes up to so many times what the fastest does, so that peers are "
+         "asked to move to another stage (three a stage are needed: --replicas)")
+      ->check(CLI::Range(1.0, 1000.0))
+      ->capture_default_str();
   app.add_flag("--verbose", a.verbose, "tell every story, not only the broken ones");
   app.add_flag("--stop-at-first", a.stop_at_first, "end the batch with the first seed that broke a rule");
   app.add_flag("--report", a.report, "end with the figures of the batch, kind by kind");
@@ -83,6 +89,7 @@ ScenarioResult run_seed(const Arguments& a, std::uint64_t seed) {
   options.round_budget = from_seconds(a.round_budget_s);
   options.dht = true;
   options.standby = a.standby;
+  options.unlike = a.unlike;
   if (seed % kTightEvery == 0) make_tight(options);
   if (seed % kDeltasEvery == 0) options.deltas = exact_deltas();
   if (seed % kEstimatesEvery == 0) options.config.data.validate_every = 1;
@@ -112,6 +119,9 @@ void tell_total(std::uint64_t seeds, std::uint64_t failed, const ScenarioResult&
       "back\n",
       n(total.behind), n(total.shifts_anchor), n(total.shifts_snapshot), n(total.restores));
   if (total.takeovers > 0) std::printf("%llu times a standby went on\n", n(total.takeovers));
+  if (total.asked_to_move > 0)
+    std::printf("%llu times a peer was asked to move; %llu served where they were wanted, in %llu seeds\n",
+                n(total.asked_to_move), n(total.moves), n(total.lives_with_moves));
 }
 
 void report(const Arguments& a, double seconds, const ScenarioResult& total) {
@@ -127,6 +137,9 @@ void report_json(const Arguments& a, std::uint64_t failed, double seconds, const
                                       {"failed", failed},
                                       {"seconds", milli(seconds)},
                                       {"virtual_seconds", milli(total.virtual_seconds)},
+                                      {"asked_to_move", total.asked_to_move},
+                                      {"moves", total.moves},
+                                      {"seeds_with_moves", total.lives_with_moves},
                                       {"fault_kinds", nlohmann::ordered_json(total.fault_kinds)},
                                       {"error_codes", nlohmann::ordered_json(total.error_codes)}};
   std::printf("%s\n", out.dump().c_str());

@@ -162,6 +162,27 @@ class Scenario {
       if (process->error) ++result_.error_codes[std::string(name_of(process->error->code))];
   }
 
+  // A peer that was asked to, then joined another stage, and served there.
+  void count_moves() {
+    std::map<PeerId, StageId> asked;    // the stage that it is to leave
+    std::map<Session, StageId> placed;  // of movers, where they are wanted
+    for (const SimEvent& event : swarm_.events()) {
+      if (event.event == EventKind::kServing && placed.contains(event.writer)) {
+        result_.moves += placed.at(event.writer) == event.stage;
+        placed.erase(event.writer);
+      }
+      if (event.event != EventKind::kMember || !event.about_peer || !event.stage) continue;
+      if (event.state == "asked to move") {
+        ++result_.asked_to_move;
+        asked[*event.about_peer] = *event.stage;
+      } else if (event.state == "joined" && asked.contains(*event.about_peer)) {
+        if (asked.at(*event.about_peer) != *event.stage && event.about) placed[*event.about] = *event.stage;
+        asked.erase(*event.about_peer);
+      }
+    }
+    result_.lives_with_moves = result_.moves > 0;
+  }
+
   void summarise() {
     result_.trace = swarm_.trace_hash();
     result_.virtual_seconds = seconds_of(swarm_.loop().now() - start_);
@@ -179,6 +200,7 @@ class Scenario {
     result_.behind = counts[EventKind::kBehind];
     result_.restores = counts[EventKind::kRestored];
     result_.takeovers = swarm_.takeovers();
+    count_moves();
     result_.undos = counts[EventKind::kUndone];
     result_.gone = counts[EventKind::kCommitGone];
     result_.lost = counts[EventKind::kLost];
@@ -218,6 +240,9 @@ void ScenarioResult::add(const ScenarioResult& other) {
                               &ScenarioResult::behind,
                               &ScenarioResult::restores,
                               &ScenarioResult::takeovers,
+                              &ScenarioResult::asked_to_move,
+                              &ScenarioResult::moves,
+                              &ScenarioResult::lives_with_moves,
                               &ScenarioResult::shifts_anchor,
                               &ScenarioResult::shifts_snapshot,
                               &ScenarioResult::branches,

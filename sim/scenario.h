@@ -21,6 +21,9 @@ struct ScenarioResult {
   std::uint64_t behind = 0;                          // commits that a member had to follow
   std::uint64_t restores = 0;                        // stages that went back to an earlier version
   std::uint64_t takeovers = 0;                       // of the launching process, by one that waited for it
+  std::uint64_t asked_to_move = 0;                   // peers, each time that one was
+  std::uint64_t moves = 0;                           // of those, sessions that served where they were wanted
+  std::uint64_t lives_with_moves = 0;                // 1 where there was one
   std::uint64_t shifts_anchor = 0,
                 shifts_snapshot = 0;  // sessions that caught up, without and with own work in the missed round
   std::uint64_t branches = 0, undos = 0, gone = 0, lost = 0, committed = 0;

@@ -6,6 +6,13 @@
 
 namespace shoal {
 
+SimPace slowed(SimPace pace, double factor) {
+  const auto slow = [factor](Duration& each) { each = from_seconds(seconds_of(each) * factor); };
+  for (Duration* each : {&pace.forward, &pace.backward, &pace.undo, &pace.write, &pace.round, &pace.other}) slow(*each);
+  if (pace.prepare) slow(*pace.prepare);
+  return pace;
+}
+
 Duration SimDevice::cost(WorkKind task) const {
   switch (task) {
     case WorkKind::kForward:

@@ -16,6 +16,9 @@ struct SimPace {
   std::optional<Duration> prepare{};  // of a round's jobs this one; none: as the others
 };
 
+// Each job takes `factor` times as long.
+SimPace slowed(SimPace pace, double factor);
+
 class SimDevice final : public WorkQueue {
  public:
   SimDevice(EventLoop& loop, SimPace pace) : loop_(loop), pace_(pace) {}

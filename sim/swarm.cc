@@ -1,5 +1,7 @@
 #include "sim/swarm.h"
 
+#include <cmath>
+
 #include "stages/integer_executor.h"
 
 namespace shoal {
@@ -284,10 +286,17 @@ void Swarm::take_turn(HostedStandby& process, RunLock lock) {
 
 KeyPair Swarm::peer_key(std::uint64_t seed, std::size_t index) { return key_of(seed * 1000 + index + 1); }
 
+SimPace Swarm::pace_of(std::size_t index) const {
+  if (options_.unlike <= 1) return options_.pace;
+  Rng draw = Rng(options_.seed).fork("unlike" + std::to_string(index));
+  return slowed(options_.pace, std::pow(options_.unlike, draw.uniform()));  // evenly over the orders of magnitude
+}
+
 std::size_t Swarm::add_peer() {
   const std::size_t index = peers_.size();
-  peers_.push_back(std::unique_ptr<HostedPeer>(
-      new HostedPeer{.key = peer_key(options_.seed, index), .address = "peer" + std::to_string(index) + ":1"}));
+  peers_.push_back(std::unique_ptr<HostedPeer>(new HostedPeer{.key = peer_key(options_.seed, index),
+                                                              .address = "peer" + std::to_string(index) + ":1",
+                                                              .pace = pace_of(index)}));
   start_peer(*peers_.back());
   return index;
 }
@@ -299,8 +308,8 @@ void Swarm::start_peer(HostedPeer& process) {
   process.error.reset();
   process.wire = network_.make_wire(process.key.id(), process.address);
   if (options_.wires) process.wire = options_.wires(process.key.id(), std::move(process.wire));
-  process.device = std::make_unique<SimDevice>(host.loop(), options_.pace);
-  process.aside = std::make_unique<SimDevice>(host.loop(), options_.pace);
+  process.device = std::make_unique<SimDevice>(host.loop(), process.pace);
+  process.aside = std::make_unique<SimDevice>(host.loop(), process.pace);
   process.events = make_recorder("peer", process.key.id(), &process);
   process.owner = std::make_unique<PeerOwner>(process);
   process.directory = make_directory(host.loop());

@@ -27,6 +27,7 @@ struct SwarmOptions {
   std::uint16_t replicas = 2;
   RunConfig config;  // integer executor; see small_config()
   SimPace pace;
+  double unlike = 1;  // each peer's machine takes so much longer than `pace`, drawn between 1 and this
   SimHostShape shape;
   Duration round_budget{0};            // 0 = as [sync] says
   std::size_t credits = 16;            // of every peer
@@ -103,6 +104,7 @@ class Swarm {
   struct HostedPeer {
     KeyPair key;
     std::string address;
+    SimPace pace{};
     bool alive = false, frozen = false, finished = false;
     std::optional<Error> error{};
     std::unique_ptr<Wire> wire{};
@@ -130,6 +132,7 @@ class Swarm {
   const std::vector<std::unique_ptr<HostedStandby>>& standbys() const { return standbys_; }
   std::uint64_t takeovers() const { return takeovers_; }  // by standbys, also of machines that died since
   const Launch* launch() const { return launch_.get(); }
+  SimPace pace_of(std::size_t index) const;  // of that peer's machine while nothing slows it
   bool finished() const { return summary_.has_value(); }
   const RunSummary& summary() const { return *summary_; }
   const std::optional<Error>& launch_error() const { return launch_error_; }

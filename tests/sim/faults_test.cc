@@ -89,6 +89,24 @@ TEST(FaultsStandbyTest, ARunThatOneProcessTakesFromTheOtherCountsEveryGradientOn
   EXPECT_GT(takeovers, kStandbySeeds);
 }
 
+// Machines of unlike speed: peers are asked to move while all kinds of faults strike, their movers among the victims.
+TEST(FaultsMovesTest, PeersThatMoveAmongFaultsAreCountedOnceEverywhere) {
+  set_log_level(LogLevel::kError);
+  ScenarioResult total;
+  constexpr std::uint64_t kMovesSeeds = 24;
+  for (std::uint64_t seed = 1; seed <= kMovesSeeds; ++seed) {
+    const RuleId rule = seed % 2 == 0 ? RuleId::kDiloco : RuleId::kAllreduce;
+    SwarmOptions options = options_for(rule, seed);
+    options.replicas = 3;
+    options.config = small_config(rule, options.stages, 100'000);
+    options.unlike = 8;
+    const ScenarioResult result = run_scenario(std::move(options), {});
+    EXPECT_TRUE(result.broken.empty()) << "seed " << seed << ": " << result.broken.front() << told(result);
+    total.add(result);
+  }
+  EXPECT_GE(total.lives_with_moves, kMovesSeeds / 3) << total.asked_to_move << " were asked to";
+}
+
 // Rounds that wait two seconds for a member, faults every second, and pairs that do not hear each other: members miss
 // rounds, and follow. In seeds 29 and 83 the last rounds met the same unreachable pair again and again, though one of
 // the two had brought all that it held: entries of the other were lost.
