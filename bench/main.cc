@@ -9,6 +9,7 @@
 #include "bench/log_bench.h"
 #include "bench/logits.h"
 #include "bench/loop_bench.h"
+#include "bench/page_bench.h"
 #include "bench/rebalance_bench.h"
 #include "bench/routing_bench.h"
 #include "bench/stage_bench.h"
@@ -160,6 +161,19 @@ CLI::App* add_log(CLI::App& app, shoal::LogBenchOptions& options) {
   return command;
 }
 
+CLI::App* add_page(CLI::App& app, shoal::PageBenchOptions& options) {
+  CLI::App* command = app.add_subcommand("page", "What the page of a run costs its launching process");
+  command->add_option("--peers", options.peers, "of the run")->check(CLI::Range(4, 4096))->capture_default_str();
+  command->add_option("--rate", options.microbatches_per_s, "microbatches a second")
+      ->check(CLI::Range(0.1, 10000.0))
+      ->capture_default_str();
+  command->add_option("--hours", options.hours, "of the run, for its memory")
+      ->check(CLI::Range(0.1, 1000.0))
+      ->capture_default_str();
+  command->add_option("--viewers", options.viewers, "that read along")->check(CLI::Range(0, 8))->capture_default_str();
+  command->add_flag("--json", options.json, "one JSON object on stdout");
+  return command;
+}
 CLI::App* add_logits(CLI::App& app, shoal::LogitsOptions& options) {
   CLI::App* command =
       app.add_subcommand("logits", "The logits behind each token of a sequence, for comparisons with transformers");
@@ -291,6 +305,9 @@ int main(int argc, char** argv) {
   shoal::LogitsOptions logits_options;
   CLI::App* logits = add_logits(app, logits_options);
 
+  shoal::PageBenchOptions page_options;
+  CLI::App* page = add_page(app, page_options);
+
   shoal::RebalanceOptions rebalance_options;
   CLI::App* rebalance = add_rebalance(app, rebalance_options);
 
@@ -317,6 +334,7 @@ int main(int argc, char** argv) {
   if (log->parsed()) return shoal::run_log_bench(log_options);
   if (logits->parsed()) return shoal::run_logits(logits_options);
   if (loop->parsed()) return shoal::run_loop_bench(loop_options);
+  if (page->parsed()) return shoal::run_page_bench(page_options);
   if (rebalance->parsed()) return shoal::run_rebalance_bench(rebalance_options);
   if (routing->parsed()) return shoal::run_routing_bench(routing_options);
   if (stage->parsed()) return shoal::run_stage_bench(stage_options);

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cli/outcome.h"
+#include "cli/page_option.h"
 #include "cli/program.h"
 #include "common/os/executable.h"
 #include "common/os/stop_signals.h"
@@ -94,6 +95,7 @@ void add_demo(CLI::App& app, Program& program) {
       ->capture_default_str();
   command->add_option("--text", options.text, "bytes to train on (default: the text that scripts/setup fetched)")
       ->type_name("FILE");
+  add_page_option(*command, options.page, "show the swarm in a browser, while it trains,");
   command->add_option("--keep", options.keep, "keep run file, logs, events and model here")->type_name("DIR");
   run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global); });
 }

@@ -14,6 +14,7 @@
 #include "cli/live.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
+#include "cli/run_page.h"
 #include "cli/saved_states.h"
 #include "cli/summary_json.h"
 #include "cli/text_codes.h"
@@ -87,14 +88,7 @@ class LaunchProgram final : private LaunchOwner {
     SHOAL_TRY(take_folder());
     SHOAL_ASSIGN(const KeyPair key, load_run_key(arguments_.folder, arguments_.resume));
     const RunId run{key.id().bytes};
-    events_ = make_silent_event_log();
-    if (!arguments_.events.empty()) {
-      auto events =
-          open_event_log(arguments_.events, {.role = "trainer", .run = run, .peer = key.id(), .session = {}}, loop_,
-                         {.level = event_level_named(arguments_.events_level).value_or(EventLevel::kFull)});
-      if (!events.ok()) return cannot_make(events.error());
-      events_ = *std::move(events);
-    }
+    SHOAL_TRY(open_events(key, run));
     SHOAL_TRY(open_network(key, run));
     LaunchOptions options{.config = config_,
                           .key = key,
@@ -118,6 +112,7 @@ class LaunchProgram final : private LaunchOwner {
                                .code = config_.report.sample_every > 0 ? &code_ : nullptr,
                                .first = begins_from_ ? &begins_from_->states() : nullptr},
                               static_cast<LaunchOwner&>(*this)));
+    if (page_) page_->start(*launch_, *samples_);
     if (arguments_.resume) SHOAL_TRY(keep_address());
     SHOAL_ASSIGN(signals_, StopSignals::listen(
                                loop_,
@@ -139,6 +134,22 @@ class LaunchProgram final : private LaunchOwner {
     if (arguments_.resume) SHOAL_TRY(print_ticket(run));
     log_info("run \"", config_.run.name, "\" in ", arguments_.folder, ": ", config_.pipeline.stages,
              " stages, listening on ", wire_->listening_address(), "; lend a machine with: shoal join TICKET");
+    return {};
+  }
+
+  // What happens goes to a file, and to the page.
+  Status open_events(const KeyPair& key, const RunId& run) {
+    events_ = make_silent_event_log();
+    if (!arguments_.events.empty()) {
+      auto events =
+          open_event_log(arguments_.events, {.role = "trainer", .run = run, .peer = key.id(), .session = {}}, loop_,
+                         {.level = event_level_named(arguments_.events_level).value_or(EventLevel::kFull)});
+      if (!events.ok()) return cannot_make(events.error());
+      events_ = *std::move(events);
+    }
+    if (!arguments_.page) return {};
+    SHOAL_ASSIGN(page_, RunPage::open(loop_, config_, run, *arguments_.page));
+    events_ = page_->shown(std::move(events_));
     return {};
   }
 
@@ -289,6 +300,7 @@ class LaunchProgram final : private LaunchOwner {
 
   int report() {
     end_status();
+    if (page_) page_->stop();
     if (!finished_) summary_ = launch_->summary();
     if ((finished_ || launch_->ended()) && !summary_.reason.empty())
       print_summary(summary_);  // else a log failed before the end
@@ -349,7 +361,8 @@ class LaunchProgram final : private LaunchOwner {
   TextCode code_;
   std::unique_ptr<Samples> samples_;
   std::unique_ptr<FileStorage> storage_;
-  std::optional<RunLock> lock_;  // until nothing below writes any more
+  std::optional<RunLock> lock_;    // until nothing below writes any more
+  std::unique_ptr<RunPage> page_;  // null: nobody asked for it
   std::unique_ptr<EventLog> events_;
   std::unique_ptr<ZmqWire> wire_;
   std::unique_ptr<DhtDirectory> directory_;

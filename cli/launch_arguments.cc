@@ -5,6 +5,7 @@
 
 #include "cli/kept_run.h"
 #include "cli/outcome.h"
+#include "cli/page_option.h"
 #include "cli/program.h"
 #include "cli/saved_states.h"
 #include "common/os/file_storage.h"
@@ -37,6 +38,7 @@ void add_launch_options(CLI::App& command, LaunchArguments& arguments) {
       ->type_name("LAYOUT.toml");
   command.add_option("--events", arguments.events, "append JSON lines here")->type_name("FILE");
   add_events_level(command, arguments.events_level);
+  add_page_option(command, arguments.page, "show the run in a browser");
   CLI::Option* resume = command.add_flag("--resume", arguments.resume, "go on with the run that the folder holds");
   command
       .add_flag("--standby", arguments.standby,

@@ -2,6 +2,7 @@
 // What `shoal launch` was asked for: its options, the run's file, and the folder that keeps the run.
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct LaunchArguments {
   std::string folder, listen, save, events, events_level;
   std::string layout;  // a list of peers with stages; empty: none is wished
   std::vector<std::string> advertise, bootstrap;
+  std::optional<std::uint16_t> page;  // port
   std::uint32_t network = 0;
   bool resume = false, no_dht = false;  // load_run sets `resume` with --standby
   bool standby = false;                 // resume, once no other process has the folder

@@ -192,6 +192,7 @@ class Demo {
     options.network = static_cast<std::uint32_t>(1 + Rng(entropy_seed()).next() % 0x7ffffffe);
     options.say = options_.say;
     options.stop = options_.stop;
+    options.page = options_.page;
     DemoSwarm swarm(std::move(options));
     say("starting 2 DHT processes, launch, and " + std::to_string(options_.stages * options_.replicas) + " peers");
     SHOAL_TRY(swarm.start());

@@ -9,6 +9,7 @@ namespace shoal {
 namespace {
 
 constexpr std::size_t kSecondsForRate = 30, kSecondsMin = 5;
+constexpr double kSilentMax = 60;  // seconds before its end is told, from which a session is thought to be felt
 
 std::string restored_words(const EventRecord& r) {
   std::uint64_t taken = 0;
@@ -32,7 +33,7 @@ Tale& FaultStory::tell(Tale tale) {
   return tales_.back();
 }
 
-void FaultStory::take(const SeenEvent& event) {
+void FaultStory::take(const SeenEvent& event, double worked) {
   const EventRecord& r = event.record;
   const auto stage = r.stage ? std::optional(r.stage->value) : std::nullopt;
   const auto fault = [&](std::string what, std::string words) {
@@ -42,7 +43,7 @@ void FaultStory::take(const SeenEvent& event) {
           .session = r.about.value_or(Session{}),
           .words = std::move(words)});
   };
-  if (r.event == EventKind::kSessionOver) return tell_over(r, event.time);
+  if (r.event == EventKind::kSessionOver) return tell_over(r, event.time, worked);
   if (r.event == EventKind::kLost) return name_lost(r);
   if (r.event == EventKind::kMember) return tell_member(r, event.time);
   if (r.event == EventKind::kUnreachable) return fault("unreachable", r.cause);
@@ -52,8 +53,7 @@ void FaultStory::take(const SeenEvent& event) {
     fault("round", "round " + std::to_string(r.round ? r.round->value : 0) + " was abandoned: " + r.cause);
 }
 
-// It is felt from when it is told on: its neighbours have noticed before.
-void FaultStory::tell_over(const EventRecord& over, double time) {
+void FaultStory::tell_over(const EventRecord& over, double time, double worked) {
   if (!over.about || !over.stage) return;
   const bool known = std::any_of(tales_.begin(), tales_.end(), [&](const Tale& tale) {
     return tale.session == *over.about && (tale.what == "lost" || tale.what == "left");
@@ -66,7 +66,8 @@ void FaultStory::tell_over(const EventRecord& over, double time) {
                      .stage = over.stage->value,
                      .session = *over.about,
                      .words = over.cause});
-  tale.before = fault ? rate_before(time) : 0;
+  tale.felt_from = worked > 0 ? std::clamp(worked, time - kSilentMax, time) : time;
+  tale.before = fault ? rate_before(tale.felt_from) : 0;
   tale.felt = tale.before > 0;
 }
 
@@ -101,7 +102,7 @@ void FaultStory::tell_member(const EventRecord& member, double time) {
 double FaultStory::rate_before(double time) const {
   double felt_from = time;
   for (const Tale& tale : tales_)
-    if (tale.felt) felt_from = std::min(felt_from, tale.at);
+    if (tale.felt) felt_from = std::min(felt_from, tale.felt_from);
   std::vector<double> rates;
   for (auto second = seconds_.rbegin(); second != seconds_.rend() && rates.size() < kSecondsForRate; ++second)
     if (second->begin + 1 <= felt_from) rates.push_back(second->targets);
@@ -114,14 +115,15 @@ double FaultStory::rate_before(double time) const {
 void FaultStory::judge(Tale& tale) const {
   int in_a_row = 0;
   for (const Second& second : seconds_) {
-    if (second.begin < tale.at) continue;
+    if (second.begin < tale.felt_from) continue;
     in_a_row = second.targets >= kBack * tale.before ? in_a_row + 1 : 0;
     if (in_a_row < kBackBins) continue;
     tale.felt = false;
-    tale.felt_s = std::max(0.0, second.begin + 1 - kBackBins - tale.at);
+    tale.felt_s = std::max(0.0, second.begin + 1 - kBackBins - tale.felt_from);
     return;
   }
-  if (seconds_.size() == kBinsKept && seconds_.front().begin > tale.at) tale.felt = false;  // nobody can tell any more
+  if (seconds_.size() == kBinsKept && seconds_.front().begin > tale.felt_from)
+    tale.felt = false;  // nobody can tell any more
 }
 
 void FaultStory::on_second(double begin, double targets) {

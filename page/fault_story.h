@@ -24,7 +24,8 @@ struct Tale {
   std::uint64_t lost = 0;
   std::vector<std::uint64_t> named{};
   // From here until the rate was back at kBack of the one before. Both empty: it was not measured, or not felt yet.
-  double before = 0;  // targets a second; 0: nothing was measured
+  double felt_from = 0;  // when it was silent, which its neighbours notice before it is told
+  double before = 0;     // targets a second; 0: nothing was measured
   std::optional<double> felt_s{};
   bool felt = false;  // it still is
 };
@@ -36,7 +37,8 @@ class FaultStory {
   static constexpr double kBack = 0.9;           // of the rate before
   static constexpr int kBackBins = 3;            // in a row
 
-  void take(const SeenEvent& event);
+  // `worked`: of a session that is over, when it last did; 0: nobody knows.
+  void take(const SeenEvent& event, double worked = 0);
   // A whole second is over, in which so many targets were committed.
   void on_second(double begin, double targets);
 
@@ -46,7 +48,7 @@ class FaultStory {
 
  private:
   Tale& tell(Tale tale);
-  void tell_over(const EventRecord& over, double time);
+  void tell_over(const EventRecord& over, double time, double worked);
   void name_lost(const EventRecord& lost);
   void tell_member(const EventRecord& member, double time);
   double rate_before(double time) const;

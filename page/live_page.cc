@@ -76,8 +76,6 @@ LivePage::~LivePage() {
   http_.reset();
 }
 
-std::string LivePage::address() const { return "http://127.0.0.1:" + std::to_string(http_->port()) + "/"; }
-
 std::unique_ptr<EventLog> LivePage::shown(std::unique_ptr<EventLog> inner) {
   return std::make_unique<ShownLog>(*this, std::move(inner));
 }

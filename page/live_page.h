@@ -38,7 +38,7 @@ class LivePage {
   static Result<std::unique_ptr<LivePage>> open(EventLoop& loop, RunFacts facts, std::uint16_t port, bool or_any);
   ~LivePage();
 
-  std::string address() const;  // "http://127.0.0.1:8787/"
+  std::uint16_t port() const { return http_->port(); }
   // An event log that passes all on to `inner` and shows it here. The page outlives it.
   std::unique_ptr<EventLog> shown(std::unique_ptr<EventLog> inner);
   void set_facts(RunFacts facts) { view_.set_facts(std::move(facts)); }

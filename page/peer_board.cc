@@ -11,28 +11,28 @@ constexpr double kStill = 1e-3;  // a second: an edge below it is forgotten
 
 TimePoint point_of(double time) { return TimePoint(from_seconds(time)); }
 
-std::optional<PeerState> state_named(std::string_view state) {
-  for (const PeerState one : {PeerState::kServing, PeerState::kNotServing, PeerState::kLeaving})
+std::optional<SeenState> state_named(std::string_view state) {
+  for (const SeenState one : {SeenState::kServing, SeenState::kNotServing, SeenState::kLeaving})
     if (name_of(one) == state) return one;
-  if (state == "joined") return PeerState::kJoining;
+  if (state == "joined") return SeenState::kJoining;
   return std::nullopt;
 }
 
 }  // namespace
 
-std::string_view name_of(PeerState state) {
+std::string_view name_of(SeenState state) {
   switch (state) {
-    case PeerState::kJoining:
+    case SeenState::kJoining:
       return "joining";
-    case PeerState::kServing:
+    case SeenState::kServing:
       return "serving";
-    case PeerState::kNotServing:
+    case SeenState::kNotServing:
       return "not serving";
-    case PeerState::kLeaving:
+    case SeenState::kLeaving:
       return "leaving";
-    case PeerState::kLeft:
+    case SeenState::kLeft:
       return "left";
-    case PeerState::kLost:
+    case SeenState::kLost:
       break;
   }
   return "lost";
@@ -58,7 +58,7 @@ void PeerBoard::take(const SeenEvent& event, bool commit_is_new) {
     case EventKind::kLost:
       if (!r.entry_name) return;
       ++work_of(r.entry_name->session).lost;
-      if (PeerRow* row = find(r.entry_name->session)) ++row->lost;
+      if (SeenPeer* row = find(r.entry_name->session)) ++row->lost;
       return;
     case EventKind::kBytes:
       return take_bytes(event);
@@ -67,7 +67,7 @@ void PeerBoard::take(const SeenEvent& event, bool commit_is_new) {
   }
 }
 
-PeerRow* PeerBoard::find(const Session& session) {
+SeenPeer* PeerBoard::find(const Session& session) {
   const auto found = rows_.find(session);
   return found == rows_.end() ? nullptr : &found->second;
 }
@@ -77,9 +77,9 @@ PeerWork PeerBoard::find_work(const Session& session) const {
   return found == work_.end() ? PeerWork{} : found->second;
 }
 
-PeerRow& PeerBoard::row_of(const Session& session, std::uint16_t stage, double time) {
+SeenPeer& PeerBoard::row_of(const Session& session, std::uint16_t stage, double time) {
   const auto [place, made] = rows_.try_emplace(session);
-  PeerRow& row = place->second;
+  SeenPeer& row = place->second;
   if (made) {
     row.session = session;
     row.since = time;
@@ -99,13 +99,13 @@ void PeerBoard::take_member(const EventRecord& member, double time) {
   if (!member.about || !member.stage) return;
   const auto state = state_named(member.state);
   if (!state) {  // it is asked to move, or is ahead
-    if (PeerRow* row = find(*member.about); row != nullptr && member.state == "asked to move") {
+    if (SeenPeer* row = find(*member.about); row != nullptr && member.state == "asked to move") {
       row->asked_to_move = true;
       row->reason = member.cause.substr(0, kReasonBytesMax);
     }
     return;
   }
-  PeerRow& row = row_of(*member.about, member.stage->value, time);
+  SeenPeer& row = row_of(*member.about, member.stage->value, time);
   row.state = *state;
   row.over = 0;
   row.reason = member.cause.substr(0, kReasonBytesMax);
@@ -114,9 +114,9 @@ void PeerBoard::take_member(const EventRecord& member, double time) {
 void PeerBoard::take_over(const EventRecord& over, double time) {
   if (!over.about || !over.stage) return;
   if (over_.size() < kOverMax) over_.insert(*over.about);
-  PeerRow* const row = find(*over.about);
+  SeenPeer* const row = find(*over.about);
   if (row == nullptr || !row->lives()) return;  // one of an earlier life of the launching process, or said again
-  row->state = is_fault(over.cause) ? PeerState::kLost : PeerState::kLeft;
+  row->state = is_fault(over.cause) ? SeenState::kLost : SeenState::kLeft;
   row->reason = over.cause.substr(0, kReasonBytesMax);
   row->over = time;
   row->quiet.reset();
@@ -133,11 +133,11 @@ void PeerBoard::take_path(const EventRecord& commit, double time) {
     work.targets += targets;
     edges_[{holder, session}].add(static_cast<double>(targets), time);
     holder = session;
-    PeerRow* row = find(session);
+    SeenPeer* row = find(session);
     if (row == nullptr && over_.contains(session)) continue;
     if (row == nullptr) {  // it joined an earlier life of the launching process
       row = &row_of(session, static_cast<std::uint16_t>(i), time);
-      row->state = PeerState::kServing;
+      row->state = SeenState::kServing;
     }
     ++row->microbatches;
     row->targets += targets;
@@ -151,7 +151,7 @@ void PeerBoard::take_bytes(const SeenEvent& event) {
   PeerWork& work = work_of(event.session);
   work.sent += sent;
   work.received += received;
-  PeerRow* const row = find(event.session);
+  SeenPeer* const row = find(event.session);
   if (row == nullptr) return;
   row->sent += sent;
   row->received += received;
@@ -160,7 +160,7 @@ void PeerBoard::take_bytes(const SeenEvent& event) {
 }
 
 void PeerBoard::set_quiet(const Session& session, double seconds) {
-  if (PeerRow* const row = find(session); row != nullptr && row->lives()) row->quiet = seconds;
+  if (SeenPeer* const row = find(session); row != nullptr && row->lives()) row->quiet = seconds;
 }
 
 void PeerBoard::tick(double time) {

@@ -18,8 +18,8 @@
 
 namespace shoal {
 
-enum class PeerState : std::uint8_t { kJoining, kServing, kNotServing, kLeaving, kLeft, kLost };
-std::string_view name_of(PeerState state);  // "joining", "serving", "not serving", ...
+enum class SeenState : std::uint8_t { kJoining, kServing, kNotServing, kLeaving, kLeft, kLost };
+std::string_view name_of(SeenState state);  // "joining", "serving", "not serving", ...
 
 // How much a second, where what is older counts less and less.
 class Flow {
@@ -37,10 +37,10 @@ struct PeerWork {
   std::uint64_t microbatches = 0, targets = 0, lost = 0, sent = 0, received = 0, sessions = 0;
 };
 
-struct PeerRow {
+struct SeenPeer {
   Session session;
   std::uint16_t stage = 0;
-  PeerState state = PeerState::kJoining;
+  SeenState state = SeenState::kJoining;
   std::string reason{};  // of its state
   double since = 0;      // joined, or first named
   double worked = 0;     // the newest path that it is on; 0: none yet
@@ -69,23 +69,23 @@ class PeerBoard {
   void tick(double time);
   void set_quiet(const Session& session, double seconds);
 
-  const std::map<Session, PeerRow>& rows() const { return rows_; }
+  const std::map<Session, SeenPeer>& rows() const { return rows_; }
   const std::map<Edge, Flow>& edges() const { return edges_; }
   const std::map<std::uint64_t, PeerWork>& work() const { return work_; }
   const PeerWork& others() const { return others_; }  // beyond kPeersMax
-  PeerRow* find(const Session& session);
+  SeenPeer* find(const Session& session);
   // What its peer did; nothing where it is not known.
   PeerWork find_work(const Session& session) const;
 
  private:
-  PeerRow& row_of(const Session& session, std::uint16_t stage, double time);
+  SeenPeer& row_of(const Session& session, std::uint16_t stage, double time);
   PeerWork& work_of(const Session& session);
   void take_member(const EventRecord& member, double time);
   void take_over(const EventRecord& over, double time);
   void take_path(const EventRecord& commit, double time);
   void take_bytes(const SeenEvent& event);
 
-  std::map<Session, PeerRow> rows_;
+  std::map<Session, SeenPeer> rows_;
   std::map<Edge, Flow> edges_;
   std::map<std::uint64_t, PeerWork> work_;
   PeerWork others_;

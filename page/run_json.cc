@@ -104,7 +104,7 @@ std::vector<StageSum> sums_of(const RunView& view) {
     if (!row.lives()) continue;
     StageSum& sum = sums[row.stage];
     ++sum.members;
-    sum.serving += row.state == PeerState::kServing;
+    sum.serving += row.state == SeenState::kServing;
     sum.rate += row.rate.per_second();
   }
   return sums;
@@ -144,17 +144,17 @@ Json stages_of(const RunView& view, const std::vector<StageSum>& sums) {
 }
 
 // Those that live first, then by stage.
-std::vector<const PeerRow*> shown_of(const RunView& view) {
-  std::vector<const PeerRow*> rows;
+std::vector<const SeenPeer*> shown_of(const RunView& view) {
+  std::vector<const SeenPeer*> rows;
   for (const auto& [session, row] : view.peers().rows()) rows.push_back(&row);
-  std::stable_sort(rows.begin(), rows.end(), [](const PeerRow* a, const PeerRow* b) {
+  std::stable_sort(rows.begin(), rows.end(), [](const SeenPeer* a, const SeenPeer* b) {
     return std::pair(!a->lives(), a->stage) < std::pair(!b->lives(), b->stage);
   });
   rows.resize(std::min(rows.size(), kMembersShown));
   return rows;
 }
 
-Json member_of(const PeerRow& row, const RunView& view) {
+Json member_of(const SeenPeer& row, const RunView& view) {
   const bool tells_bytes = row.sent + row.received > 0;
   return {{"id", id_of(row.session)},
           {"peer", peer_name(row.session.peer_tag)},
@@ -177,7 +177,7 @@ Json member_of(const PeerRow& row, const RunView& view) {
 }
 
 // [from, to, targets a second], by place in "members"; -1: the trainer.
-Json edges_of(const RunView& view, const std::vector<const PeerRow*>& shown) {
+Json edges_of(const RunView& view, const std::vector<const SeenPeer*>& shown) {
   std::map<Session, int> places{{Session{}, -1}};
   for (std::size_t i = 0; i < shown.size(); ++i) places[shown[i]->session] = static_cast<int>(i);
   std::vector<std::tuple<double, int, int>> edges;
@@ -260,10 +260,10 @@ std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::er
 
 std::string moment_json(const RunView& view) {
   const std::vector<StageSum> sums = sums_of(view);
-  const std::vector<const PeerRow*> shown = shown_of(view);
+  const std::vector<const SeenPeer*> shown = shown_of(view);
   const std::optional<std::size_t> weakest = weakest_of(sums);
   Json members = Json::array();
-  for (const PeerRow* row : shown) members.push_back(member_of(*row, view));
+  for (const SeenPeer* row : shown) members.push_back(member_of(*row, view));
   const Json moment = {{"time", time_of(view.now())},
                        {"run", run_of(view)},
                        {"tokens", tokens_of(view)},

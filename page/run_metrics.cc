@@ -98,7 +98,7 @@ void RunMetrics::update(const RunView& view) {
   raise(f.sent, view.bytes().sent);
   raise(f.received, view.bytes().received);
   std::vector<std::uint64_t> serving(view.stages());
-  for (const auto& [session, row] : view.peers().rows()) serving[row.stage] += row.state == PeerState::kServing;
+  for (const auto& [session, row] : view.peers().rows()) serving[row.stage] += row.state == SeenState::kServing;
   for (std::uint16_t stage = 0; stage < view.stages(); ++stage) {
     const prometheus::Labels label = {{"stage", std::to_string(stage)}};
     const auto found = view.tally().stages().find(stage);

@@ -33,7 +33,8 @@ void RunView::take(const SeenEvent& told) {
     const std::uint64_t faults = story_.faults();
     tally_.take(event);
     peers_.take(event, commit_is_new);
-    story_.take(event);
+    const SeenPeer* const about = r.about ? peers_.find(*r.about) : nullptr;
+    story_.take(event, about == nullptr ? 0 : about->worked);
     if (story_.faults() > faults) history_.on_fault(event.time);
     take_figures(r, event.time);
   } else {

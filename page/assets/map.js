@@ -77,10 +77,11 @@ class SwarmMap {
     const across = tallest > 36 ? 3 : tallest > 12 ? 2 : 1; // dots beside each other in a column
     const rows = Math.ceil(tallest / across);
     const step = rows > 9 ? 34 : 46, head = 58, left = 92;
-    const width = Math.max(170, across * 64 + 60, Math.min(250, (1180 - left) / Math.max(1, stages)));
+    const width = Math.max(170, across * 64 + 60, Math.min(420, (1180 - left) / Math.max(1, stages)));
     const height = head + rows * step + 20;
     this.svg.setAttribute("viewBox", `0 0 ${left + stages * width} ${height}`);
-    this.svg.style.minWidth = `${Math.min(left + stages * width, Math.max(320, left + stages * 120))}px`;
+    this.svg.style.maxWidth = `${left + stages * width}px`; // no larger than it was meant
+    this.svg.style.minWidth = `${Math.round(0.8 * (left + stages * width))}px`;
     this.drawColumns(moment, left, width, height);
     const fastest = Math.max(1e-9, ...moment.members.map((m) => m.per_second));
     const at = new Map([[-1, { x: 40, y: head + (rows * step) / 2, r: 15 }]]);

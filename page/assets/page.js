@@ -62,6 +62,16 @@ function bar(part, marks) {
   return made;
 }
 
+function spark() {
+  const h = run.story.history, now = run.moment.time;
+  const full = Math.min(h.per_second.length, Math.floor((now - h.begin) / h.width_s)); // the last bin is not full yet
+  const rates = h.per_second.slice(Math.max(0, full - 120), full);
+  if (rates.length < 2) return null;
+  const most = Math.max(1e-9, ...rates), step = 100 / (rates.length - 1);
+  return shape("svg", { class: "spark", viewBox: "0 0 100 24", preserveAspectRatio: "none", "aria-hidden": "true" },
+    shape("path", { d: `M${rates.map((rate, i) => `${(i * step).toFixed(2)} ${(22 - 20 * rate / most).toFixed(2)}`).join("L")}` }));
+}
+
 function drawGlance() {
   const { tokens, loss, count, stages, members, weakest, run: of } = run.moment;
   const serving = stages.reduce((sum, s) => sum + s.serving, 0), all = stages.reduce((sum, s) => sum + s.members, 0);
@@ -76,10 +86,10 @@ function drawGlance() {
     : `text alone: unigram ${loss.unigram.toFixed(2)}, bigram ${loss.bigram.toFixed(2)}`;
   tiles.push(tile("Loss", nats(loss.newest), "", beside, "", loss.newest !== null && worst ? bar(loss.newest / worst, marks) : null));
   tiles.push(tile(loss.validated_at_end ? "Validation, at the end" : "Validation", nats(loss.validation), "", loss.validation === null ? "not estimated yet" : "nats a token, on text that is not trained on"));
-  tiles.push(tile("Tokens a second", short(tokens.per_second), "", "over the last 10 s"));
+  tiles.push(tile("Tokens a second", short(tokens.per_second), "", "over the last 10 s; the line is the last minutes", "", spark()));
   tiles.push(tile("Peers", String(serving), all === serving ? "serve" : `of ${all} serve`,
     empty >= 0 ? `stage ${empty} has nobody` : weakest === null ? "every stage has as many" : `weakest: stage ${weakest} with ${stages[weakest].serving}`,
-    empty >= 0 ? "bad" : weakest === null ? "" : "warn"));
+    empty >= 0 ? "bad" : weakest !== null && stages[weakest].serving === 1 ? "warn" : ""));
   tiles.push(tile("Counted twice", whole(count.twice), count.twice ? "✕" : "✓",
     `${whole(count.secured)} secured, ${whole(count.lost)} lost by name, ${whole(count.undecided)} not decided yet`, count.twice ? "bad" : "good"));
   tiles.push(tile("Gradients late by", run.moment.staleness === null ? "–" : run.moment.staleness.toFixed(2), "steps",
@@ -222,6 +232,8 @@ function drawTicks(canvas, area, chart) {
 
 function drawCurves() {
   if (typeof Dygraph === "undefined") return;
+  // Its legend would put styles into elements, which this page's policy forbids; ours stands below.
+  Dygraph.PLUGINS = [Dygraph.Plugins.Axes, Dygraph.Plugins.Grid];
   const rows = rowsOf();
   ticks = rows.ticks;
   if (!rows.lossRows.length) return;
@@ -233,7 +245,7 @@ function drawCurves() {
     return;
   }
   const shared = {
-    legend: "never", animatedZooms: false, axisLabelFontSize: 12, gridLineColor: colour("line"), axisLineColor: colour("line"), highlightCircleSize: 4, strokeWidth: 2,
+    legend: "never", animatedZooms: false, axisLabelFontSize: 12, gridLineColor: colour("line"), axisLineColor: colour("line"), highlightCircleSize: 4, strokeWidth: 2, xRangePad: 6,
     axes: { x: { axisLabelFormatter: clock, valueFormatter: clock }, y: { axisLabelWidth: 46 } },
     highlightCallback: (event, x) => tellPoint(x), unhighlightCallback: () => { $("point").textContent = ""; },
     zoomCallback: (from, to) => follow(from, to),

@@ -1,0 +1,77 @@
+#include "cli/run_page.h"
+
+#include <algorithm>
+
+#include "cli/page_option.h"
+#include "page/live_page.h"
+#include "runtime/data/entropy.h"
+#include "runtime/launch/launch.h"
+
+namespace shoal {
+namespace {
+
+constexpr Duration kStandsFor = 2s;  // a full window for a moment is no standstill
+
+}  // namespace
+
+RunFacts run_facts(const RunConfig& config) {
+  return {.name = config.run.name,
+          .stages = static_cast<std::uint16_t>(config.pipeline.stages),
+          .end_targets = config.end_targets()};
+}
+
+void count_entropies(const Samples& samples, const RunConfig& config, RunFacts& facts) {
+  std::vector<ByteView> texts;
+  for (const TokenFile& file : samples.text().training) texts.push_back(file.ids());
+  const TextEntropy entropy = text_entropy(texts, config.token_dtype());
+  facts.unigram = entropy.unigram;
+  facts.bigram = entropy.bigram;
+}
+
+RunPage::RunPage(EventLoop& loop, const RunConfig& config) : loop_(loop), config_(config) {}
+RunPage::~RunPage() = default;
+
+Result<std::unique_ptr<RunPage>> RunPage::open(EventLoop& loop, const RunConfig& config, const RunId& run,
+                                               std::uint16_t port) {
+  std::unique_ptr<RunPage> page(new RunPage(loop, config));
+  page->run_ = run;
+  SHOAL_ASSIGN(page->page_, LivePage::open(loop, page->facts(), port, may_be_any(port)));
+  tell_page(page->page_->port());
+  return page;
+}
+
+std::unique_ptr<EventLog> RunPage::shown(std::unique_ptr<EventLog> inner) { return page_->shown(std::move(inner)); }
+
+RunFacts RunPage::facts() const {
+  RunFacts facts = run_facts(config_);
+  facts.key = hex_of(run_).substr(0, 16);
+  return facts;
+}
+
+void RunPage::start(const Launch& launch, const Samples& samples) {
+  page_->start([this, &launch] { return word(launch); });
+  auto counted = lifetime_.guard([this](const RunFacts& facts) { page_->set_facts(facts); });
+  counter_ = std::jthread([this, &samples, facts = facts(), counted]() mutable {
+    count_entropies(samples, config_, facts);
+    loop_.post([facts = std::move(facts), counted]() mutable { counted(facts); });
+  });
+}
+
+void RunPage::stop() { page_->stop(); }
+
+RunWord RunPage::word(const Launch& launch) {
+  RunWord word;
+  for (const StageStatus& stage : launch.authority().status())
+    if (stage.delay) word.delay = std::max(word.delay.value_or(0), *stage.delay);
+  for (const MemberLife& member : launch.authority().lives())
+    word.quiet.emplace_back(member.session, seconds_of(member.quiet));
+  std::string parked = launch.ended() ? "" : launch.parked_text();
+  if (parked.empty())
+    stands_since_.reset();
+  else if (!stands_since_)
+    stands_since_ = loop_.now();
+  if (stands_since_ && loop_.now() - *stands_since_ >= kStandsFor) word.parked = std::move(parked);
+  return word;
+}
+
+}  // namespace shoal
