@@ -322,8 +322,9 @@ class LogFeed final : private AuthorityPort {
   bool syncing_ = false;
   TimerId beat_timer_{};
   std::uint64_t told_ = 0, sessions_ = 0, most_bytes_ = 0;
-  int compactions_ = 0, standing_ = 0;  // beats without a commit
-  std::uint64_t at_beat_ = 0;           // committed
+  int compactions_ = 0;
+  int standing_ = 0;           // beats without a commit
+  std::uint64_t at_beat_ = 0;  // what was committed at the last one
 };
 
 }  // namespace shoal

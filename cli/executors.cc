@@ -56,14 +56,14 @@ ExecutorFactory executor_factory(const RunConfig& config, const ComputeOptions& 
   using Made = Result<std::unique_ptr<StageExecutor>>;
   switch (section.kind) {
     case ExecutorKind::kTorch:
-      return [options, section = config.compute](const StageSpec& spec) -> Made {
+      return [options, compute = config.compute](const StageSpec& spec) -> Made {
         const std::string name = "stage " + std::to_string(spec.stage.value);
         SHOAL_TRY(check_memory(name, {&spec, 1}, options.forward_only ? 1 : kCopiesOfAny, options));
         TorchOptions torch;
         torch.device = options.device;
         torch.threads = options.threads;
-        torch.compute = section.dtype;
-        torch.recompute = section.recompute;
+        torch.compute = compute.dtype;
+        torch.recompute = compute.recompute;
         torch.forward_only = options.forward_only;
         SHOAL_ASSIGN(auto executor, make_torch_executor(spec, torch));
         return {std::move(executor)};

@@ -8,7 +8,7 @@
 
 #include "stages/adapters.h"
 #include "stages/arena.h"
-#include "stages/compute_type.h"
+#include "stages/compute.h"
 
 namespace at {
 class Tensor;

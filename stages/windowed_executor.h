@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "stages/compute_type.h"
+#include "stages/compute.h"
 #include "stages/executor.h"
 #include "stages/host_arena.h"
 

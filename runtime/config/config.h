@@ -21,7 +21,7 @@
 #include "common/tensor_view.h"
 #include "common/time.h"
 #include "compression/codec.h"
-#include "stages/compute_type.h"
+#include "stages/compute.h"
 #include "stages/inner_step.h"
 #include "stages/stage_spec.h"
 #include "text/text_files.h"
