@@ -2,8 +2,7 @@
 
 #include <toml++/toml.h>
 
-#include <cmath>
-#include <set>
+#include <algorithm>
 #include <sstream>
 
 namespace shoal {
@@ -118,6 +117,7 @@ Result<PeerList> parse_peer_list(std::string_view text, const std::string& origi
       SHOAL_ASSIGN(list.stages, small(origin, "stages", node));
     } else if (key.str() == "trainer") {
       SHOAL_ASSIGN(list.trainer, words(origin, "trainer", node));
+      list.trainer_line = node.source().begin.line;
     } else if (key.str() != "peer") {
       return wrong(origin, node, "unknown key \"" + std::string(key.str()) + "\"; known are: stages trainer [[peer]]");
     } else if (const toml::array* peers = node.as_array()) {

@@ -33,6 +33,7 @@ struct PeerList {
   std::string origin{};                   // the file, for messages
   std::optional<std::uint16_t> stages{};  // of the run that it was planned for
   std::string trainer{};                  // region of the launching process
+  std::size_t trainer_line = 0;           // where that stands
   std::vector<NamedPeer> peers{};
 };
 

@@ -8,6 +8,7 @@
 #include "runtime/plan/codec_price.h"
 #include "runtime/plan/flight_plan.h"
 #include "runtime/plan/split_limits.h"
+#include "runtime/plan/stage_work.h"
 
 namespace shoal {
 
@@ -17,16 +18,6 @@ constexpr Duration kBytesPeriod = 1s;
 constexpr Duration kParkedPause = 10s;  // between two lines that say why it stands still
 
 ByteView as_bytes(const std::string& text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
-
-// Only torch's arithmetic takes longer where a stage has more of the model.
-std::vector<double> stage_work(const RunConfig& config) {
-  std::vector<double> work;
-  if (config.executor.kind != ExecutorKind::kTorch) return work;
-  const auto specs = split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage);
-  SHOAL_CHECK(specs.ok());
-  for (const StageSpec& spec : *specs) work.push_back(forward_cost(spec));
-  return work;
-}
 
 AuthorityOptions authority_options(const LaunchOptions& options) {
   const RunConfig& config = options.config;

@@ -6,11 +6,11 @@
 #include "runtime/config/derived_options.h"
 #include "runtime/plan/split_limits.h"
 #include "runtime/plan/stage_memory.h"
+#include "runtime/plan/stage_work.h"
 
 namespace shoal {
 namespace {
 
-constexpr double kForwardAndBackward = 3;  // of a forward's FLOPs, without a forward that is made again
 constexpr double kMegabit = 1e6 / 8;
 
 bool is_torch(const RunConfig& config) { return config.executor.kind == ExecutorKind::kTorch; }
@@ -20,19 +20,14 @@ double frame_bytes(const RunConfig& config, const Auto<CodecId>& codec) {
   return static_cast<double>(codec_for(codec.or_else(CodecId::kInt8)).frame_bytes(shape, DType::kF32));
 }
 
-// How often a microbatch costs what a forward does.
-double forwards_of(const RunConfig& config, const StageSpec& spec) {
-  const bool again = config.compute.recompute == Recompute::kStage && !spec.is_last();
-  return kForwardAndBackward + (again ? 1 : 0);
-}
-
 std::vector<ShapeStage> stages_of(const RunConfig& config, const std::vector<StageSpec>& specs) {
   const double targets = static_cast<double>(config.targets_per_microbatch());
   const double token_bytes = targets * static_cast<double>(size_of(config.token_dtype()));
   const std::vector<std::uint64_t> payloads = payload_bytes(config);
+  const std::vector<double> work = stage_work(config);
   std::vector<ShapeStage> stages;
   for (const StageSpec& spec : specs) {
-    ShapeStage stage{.work = is_torch(config) ? forwards_of(config, spec) * forward_cost(spec) * targets : 1};
+    ShapeStage stage{.work = work[spec.stage.value]};
     if (!spec.is_last()) {
       stage.forward_bytes = frame_bytes(config, config.wire.forward.at(spec.stage)) + token_bytes;
       stage.backward_bytes = frame_bytes(config, config.wire.backward.at(spec.stage));
@@ -108,7 +103,8 @@ Result<LayoutShape> layout_shape(const RunConfig& config, const PeerList& list, 
     of.shape.peers.push_back(std::move(peer));
   }
   if (!list.trainer.empty()) {
-    SHOAL_ASSIGN(of.shape.trainer, region_of(list, 1, "the trainer", list.trainer, of.regions, of.lines_known));
+    SHOAL_ASSIGN(of.shape.trainer,
+                 region_of(list, list.trainer_line, "the trainer", list.trainer, of.regions, of.lines_known));
   }
   of.shape.regions = of.regions.size();
   of.shape.lines = links ? links->lines : std::vector<ShapeLine>(of.shape.regions * of.shape.regions);

@@ -1,11 +1,9 @@
 #pragma once
 // What a run asks of the peers of a list, as layout/ plans with it. Pure; thread-safe.
 //
-// Work: FLOPs of a microbatch there and back, three times those of a forward, as the balanced split counts them, and
-// one forward more where [compute] recompute makes it again; where the executor computes whole numbers all stages are
-// alike. Bytes between stages: frames of the edge's codecs, "auto" as int8, and the text tokens that go with them.
-// Bytes of a round: the payload as it travels. Memory: the stage and two microbatches must fit
-// (runtime/plan/stage_memory.h). Speed: as the list says, or with the paced executor its own.
+// Work: as runtime/plan/stage_work.h has it. Bytes between stages: frames of the edge's codecs, "auto" as int8, and the
+// text tokens that go with them. Bytes of a round: the payload as it travels. Memory: the stage and two microbatches
+// must fit (runtime/plan/stage_memory.h). Speed: as the list says, or with the paced executor its own.
 #include <optional>
 #include <string>
 #include <vector>

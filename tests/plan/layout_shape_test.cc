@@ -37,17 +37,6 @@ TEST(LayoutShapeTest, SpeedsOfEitherKindAreOfTheSameWork) {
   EXPECT_FALSE(of->lines_known);
 }
 
-TEST(LayoutShapeTest, AForwardThatIsMadeAgainIsWorkButForTheLastStage) {
-  RunConfig config = torch_run();
-  const PeerList list = list_of("[[peer]]\nname = \"a\"\nflops = 1e9\n");
-  const auto once = layout_shape(config, list, {});
-  config.compute.recompute = Recompute::kStage;
-  const auto again = layout_shape(config, list, {});
-  ASSERT_TRUE(once.ok() && again.ok());
-  EXPECT_DOUBLE_EQ(again->shape.stages[0].work, once->shape.stages[0].work * 4 / 3);
-  EXPECT_DOUBLE_EQ(again->shape.stages[1].work, once->shape.stages[1].work);
-}
-
 TEST(LayoutShapeTest, BytesAreThoseOfTheCodecs) {
   const auto of = layout_shape(torch_run(), list_of("[[peer]]\nname = \"a\"\nflops = 1e9\n"), {});
   ASSERT_TRUE(of.ok());
@@ -89,6 +78,10 @@ TEST(LayoutShapeTest, RegionsAreThoseOfTheTable) {
   of = layout_shape(torch_run(), list_of("[[peer]]\nname = \"a\"\nregion = \"moon\"\nflops = 1\n"), links);
   ASSERT_FALSE(of.ok());
   EXPECT_EQ(of.error().message, "peers.toml:1: peer \"a\" is in \"moon\"; the table of links knows: home lab");
+  of = layout_shape(torch_run(), list_of("\ntrainer = \"moon\"\n[[peer]]\nname = \"a\"\nregion = \"lab\"\nflops = 1\n"),
+                    links);
+  ASSERT_FALSE(of.ok());
+  EXPECT_EQ(of.error().message, "peers.toml:2: the trainer is in \"moon\"; the table of links knows: home lab");
 }
 
 TEST(LayoutShapeTest, WhatIsMissingIsNamedWithItsLine) {
