@@ -69,9 +69,7 @@ Status check_model(const RunConfig& config, const ComputeOptions& compute) {
   if (config.executor.kind != ExecutorKind::kTorch) return {};
   SHOAL_ASSIGN(const auto specs,
                split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage));
-  std::uint64_t beside = kProgramBytes;
-  for (const StageSpec& spec : specs) beside += entry_bytes(config, spec) + loss_bytes(config, spec);
-  return check_memory("the model", specs, kCopiesInTraining, compute, beside);
+  return check_memory("the model", specs, kCopiesInTraining, compute, solo_bytes(config, specs));
 }
 
 int run(const SoloArguments& arguments, const GlobalOptions& global) {

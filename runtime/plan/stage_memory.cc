@@ -68,6 +68,16 @@ std::uint64_t process_bytes(const RunConfig& config, const StageSpec& spec, std:
          entries * entry_bytes(config, spec);
 }
 
+std::uint64_t solo_bytes(const RunConfig& config, std::span<const StageSpec> specs) {
+  std::uint64_t bytes = kProgramBytes, kept = 0, largest = 0;
+  for (const StageSpec& spec : specs) {
+    bytes += entry_bytes(config, spec) + loss_bytes(config, spec);
+    if (keeps_graphs(config, spec)) kept += graph_bytes(config, spec);
+    largest = std::max(largest, graph_bytes(config, spec));
+  }
+  return bytes + largest - std::min(kept, largest);
+}
+
 std::size_t usual_credits(const RunConfig& config) {
   const std::uint64_t replicas = std::max<std::uint64_t>(1, config.pipeline.replicas);
   return std::clamp<std::size_t>((in_flight_most(config) + replicas - 1) / replicas, kCreditsUsual, kCreditsMax);

@@ -68,6 +68,17 @@ TEST(StageMemoryTest, WithoutKeptGraphsOneIsThereAtATime) {
   EXPECT_EQ(entry_bytes(config, specs[1]), of_last) << "its backward follows at once";
 }
 
+TEST(StageMemoryTest, AllStagesInOneProcessHaveTheLargestGraphWhereTheyAreMadeAgain) {
+  RunConfig config = small_run();
+  const std::vector<StageSpec> specs = *split_model(config.model_spec(), 2, {{3, 1}});
+  const std::uint64_t first = entry_bytes(config, specs[0]), last = entry_bytes(config, specs[1]);
+  const std::uint64_t rest = kProgramBytes + loss_bytes(config, specs[1]);
+  EXPECT_EQ(solo_bytes(config, specs), rest + first + last);
+  config.compute.recompute = Recompute::kStage;
+  EXPECT_EQ(solo_bytes(config, specs), rest + first + entry_bytes(config, specs[0]))
+      << "what both were sent, and three layers of the first: the last one has one";
+}
+
 TEST(StageMemoryTest, SaysWhatWouldBeNeeded) {
   const RunConfig config = small_run();
   const StageSpec spec = last_stage(config);
