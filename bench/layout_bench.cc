@@ -1,12 +1,14 @@
 #include "bench/layout_bench.h"
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "bench/dtfm_cost.h"
+#include "common/check.h"
 #include "common/os/posix_file.h"
 #include "layout/layout_plan.h"
 
@@ -17,7 +19,6 @@ constexpr std::size_t kDrawn = 1000, kDrawnOfOurs = 50;  // layouts whose mean i
 constexpr std::size_t kStartsDrawn = 3;
 constexpr std::uint64_t kSeed = 1, kAllMost = 20'000'000;
 constexpr SearchBounds kDtfmBounds{.seed = kSeed, .kicks = 16, .asked_max = 60'000};
-constexpr std::size_t kLinksBytesMax = 1 << 20;
 // Ours: a microbatch is one of DT-FM's sequences, a pass of a stage takes a device 50 ms there and back (2 teraflop on
 // a V100 that makes 40 a second), and a round follows ten steps of 61 sequences with deltas in int8: shoal's defaults.
 constexpr double kPass = 0.05, kSequenceBytes = 2048.0 * 2048 * 2, kInnerSteps = 10;
@@ -27,20 +28,34 @@ constexpr double kUnlikeSpread = 0.5;  // sigma of the log of speeds
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-struct DtfmRow {
+struct CaseRow {
   std::string name{};
-  std::size_t devices = 0, groups = 0;
-  double drawn = 0, ordered = 0;  // means: as drawn, and with the best order and pairs
-  DtfmCost planned{};
-  std::optional<double> best{};
+  std::size_t peers = 0, stages = 0;  // of DT-FM: devices and groups
   double plan_s = 0;
 };
 
+// `figures`: by the cost.
+void print_json(const char* cost, const CaseRow& row, const nlohmann::ordered_json& figures) {
+  nlohmann::ordered_json line = {{"cost", cost}, {"case", row.name}, {"peers", row.peers}, {"stages", row.stages}};
+  line.update(figures);
+  line["plan_seconds"] = row.plan_s;
+  std::printf("%s\n", line.dump().c_str());
+}
+nlohmann::ordered_json or_null(std::optional<double> figure) {
+  return figure ? nlohmann::ordered_json(*figure) : nullptr;
+}
+
+struct DtfmRow : CaseRow {
+  double drawn = 0, ordered = 0;  // means: as drawn, and with the best order and pairs
+  DtfmCost planned{};
+  std::optional<double> best{};
+};
+
 DtfmRow measure_dtfm(const DtfmCase& of, bool all) {
-  DtfmRow row{.name = of.name, .devices = of.shape.peers.size(), .groups = of.groups};
+  DtfmRow row{{.name = of.name, .peers = of.shape.peers.size(), .stages = of.groups}};
   Rng rng(kSeed);
   for (std::size_t i = 0; i < kDrawn; ++i) {
-    const Layout layout = drawn_layout(row.devices, of.groups, rng);
+    const Layout layout = drawn_layout(row.peers, of.groups, rng);
     row.drawn += dtfm_cost_as_drawn(of.shape, of.groups, layout).total() / kDrawn;
     row.ordered += dtfm_cost(of.shape, of.groups, layout).total() / kDrawn;
   }
@@ -57,23 +72,15 @@ DtfmRow measure_dtfm(const DtfmCase& of, bool all) {
 }
 
 void print(const DtfmRow& row, bool json) {
-  if (json) {
-    nlohmann::ordered_json line = {{"cost", "dtfm"},
-                                   {"case", row.name},
-                                   {"peers", row.devices},
-                                   {"stages", row.groups},
-                                   {"drawn_s", row.drawn},
-                                   {"drawn_in_order_s", row.ordered},
-                                   {"planned_s", row.planned.total()},
-                                   {"planned_data_s", row.planned.data},
-                                   {"planned_pipe_s", row.planned.pipe},
-                                   {"best_s", nullptr},
-                                   {"plan_seconds", row.plan_s}};
-    if (row.best) line["best_s"] = *row.best;
-    std::printf("%s\n", line.dump().c_str());
-    return;
-  }
-  std::printf("%-24s %7zu %6zu %9.2f %9.2f %9.2f %7.2f %7.2f ", row.name.c_str(), row.devices, row.groups, row.drawn,
+  if (json)
+    return print_json("dtfm", row,
+                      {{"drawn_s", row.drawn},
+                       {"drawn_in_order_s", row.ordered},
+                       {"planned_s", row.planned.total()},
+                       {"planned_data_s", row.planned.data},
+                       {"planned_pipe_s", row.planned.pipe},
+                       {"best_s", or_null(row.best)}});
+  std::printf("%-24s %7zu %6zu %9.2f %9.2f %9.2f %7.2f %7.2f ", row.name.c_str(), row.peers, row.stages, row.drawn,
               row.ordered, row.planned.total(), row.planned.data, row.planned.pipe);
   if (row.best)
     std::printf("%9.2f %7.2f %%", *row.best, 100 * (row.planned.total() / *row.best - 1));
@@ -92,17 +99,14 @@ SwarmShape swarm_of(SwarmShape shape, std::size_t stages) {
   return shape;
 }
 
-struct OurRow {
-  std::string name{};
-  std::size_t peers = 0, stages = 0;
+struct OurRow : CaseRow {
   double drawn_rate = 0, drawn_in_flight = 0, drawn_worth = 0;  // means
   LayoutFigures planned{};
-  std::optional<LayoutFigures> best{};
-  double plan_s = 0;
+  std::optional<double> best_worth{};
 };
 
 OurRow measure_ours(const std::string& name, const SwarmShape& shape, bool all) {
-  OurRow row{.name = name, .peers = shape.peers.size(), .stages = shape.stages.size()};
+  OurRow row{{.name = name, .peers = shape.peers.size(), .stages = shape.stages.size()}};
   const LayoutCost cost(shape);
   Rng rng(kSeed);
   for (std::size_t i = 0; i < kDrawnOfOurs; ++i) {
@@ -119,34 +123,26 @@ OurRow measure_ours(const std::string& name, const SwarmShape& shape, bool all) 
   row.planned = cost.figures(climb(problem, *starts).layout);
   row.plan_s = seconds_since(begin);
   if (!all) return row;
-  if (const auto best = best_of_all(problem, kAllMost)) row.best = cost.figures(best->layout);
+  if (const auto best = best_of_all(problem, kAllMost)) row.best_worth = cost.figures(best->layout).worth;
   return row;
 }
 
 void print(const OurRow& row, bool json) {
-  if (json) {
-    nlohmann::ordered_json line = {{"cost", "shoal"},
-                                   {"case", row.name},
-                                   {"peers", row.peers},
-                                   {"stages", row.stages},
-                                   {"drawn_rate", row.drawn_rate},
-                                   {"drawn_in_flight", row.drawn_in_flight},
-                                   {"drawn_worth", row.drawn_worth},
-                                   {"planned_rate", row.planned.rate},
-                                   {"planned_in_flight", row.planned.in_flight},
-                                   {"planned_round_share", row.planned.round_share},
-                                   {"planned_worth", row.planned.worth},
-                                   {"best_worth", nullptr},
-                                   {"plan_seconds", row.plan_s}};
-    if (row.best) line["best_worth"] = row.best->worth;
-    std::printf("%s\n", line.dump().c_str());
-    return;
-  }
+  if (json)
+    return print_json("shoal", row,
+                      {{"drawn_rate", row.drawn_rate},
+                       {"drawn_in_flight", row.drawn_in_flight},
+                       {"drawn_worth", row.drawn_worth},
+                       {"planned_rate", row.planned.rate},
+                       {"planned_in_flight", row.planned.in_flight},
+                       {"planned_round_share", row.planned.round_share},
+                       {"planned_worth", row.planned.worth},
+                       {"best_worth", or_null(row.best_worth)}});
   std::printf("%-24s %7zu %6zu %7.2f %7.1f %7.2f %7.1f %7.1f %% %7.2f ", row.name.c_str(), row.peers, row.stages,
               row.drawn_rate, row.drawn_in_flight, row.planned.rate, row.planned.in_flight,
               100 * row.planned.round_share, row.planned.worth / row.drawn_worth);
-  if (row.best)
-    std::printf("%7.2f %%", 100 * row.planned.worth / row.best->worth);
+  if (row.best_worth)
+    std::printf("%7.2f %%", 100 * row.planned.worth / *row.best_worth);
   else
     std::printf("%9s", "-");
   std::printf(" %7.2f\n", row.plan_s);
@@ -197,7 +193,7 @@ void run_ours(const LayoutBenchOptions& options, const std::vector<DtfmCase>& mo
 int run_layout_bench(const LayoutBenchOptions& options) {
   std::vector<DtfmCase> more;
   for (const std::string& path : options.links) {
-    const auto bytes = read_file(path, kLinksBytesMax);
+    const auto bytes = read_file(path, kLinkTableBytesMax);
     const auto links = bytes.ok() ? parse_links({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, path)
                                   : Result<LinkTable>(bytes.error());
     if (!links.ok()) {

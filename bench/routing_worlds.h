@@ -11,8 +11,7 @@ namespace shoal {
 
 std::vector<RoutingWorld> routing_worlds();
 
-// A sender in every other region that the file names, and a peer in each of the rest: lines `a,b,delay_ms,RATE...`
-// below a heading which says in what unit the rate is: bandwidth_gbps or bandwidth_mbps; others are passed over.
+// A sender in every other region that the file names (layout/link_table.h), and a peer in each of the rest.
 // ERRORS: kMissing, kInput.
 Result<RoutingWorld> world_of_lines(const std::string& path);
 

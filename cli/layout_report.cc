@@ -14,7 +14,6 @@
 namespace shoal {
 namespace {
 
-constexpr std::size_t kLinksBytesMax = 4u << 20;
 constexpr double kMegabit = 1e6 / 8;
 constexpr double kAsFull = 1e-6;  // parts of the rate: less is rounding
 
@@ -194,7 +193,7 @@ Status report_layout(const RunConfig& config, const LayoutArguments& arguments, 
   SHOAL_ASSIGN(const PeerList list, parse_peer_list(text, arguments.peers));
   std::optional<LinkTable> links;
   if (!arguments.links.empty()) {
-    SHOAL_ASSIGN(const std::string table, text_in(arguments.links, kLinksBytesMax));
+    SHOAL_ASSIGN(const std::string table, text_in(arguments.links, kLinkTableBytesMax));
     SHOAL_ASSIGN(links, parse_links(table, arguments.links));
   }
   SHOAL_ASSIGN(const LayoutShape of, layout_shape(config, list, links));

@@ -2,6 +2,7 @@
 // Lines between regions, as published tables and `shoal plan --links` have them: CSV whose heading names delay_ms, one
 // way (or rtt_ms, both), and bandwidth_gbps or bandwidth_mbps; its first two columns are regions. A line between a
 // region and itself says what is inside it. Pure. Thread: any.
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,8 @@
 #include "layout/swarm_shape.h"
 
 namespace shoal {
+
+inline constexpr std::size_t kLinkTableBytesMax = 4u << 20;
 
 // Inside a region of which nothing is said: what DT-FM takes it for.
 inline constexpr ShapeLine kInsideRegion{.delay = 0.005, .rate = 250e6};

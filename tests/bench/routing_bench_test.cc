@@ -164,9 +164,10 @@ TEST(RoutingWorldTest, FilesThatAreNoneAreRefusedWithTheirLine) {
     return world.ok() ? std::string("accepted") : world.error().message;
   };
   EXPECT_NE(refused("a,b\n", world_of_lines).find("heading"), std::string::npos);
-  EXPECT_NE(refused("a,b,delay_ms,bandwidth_gbps\nX,Y,fast,1\n", world_of_lines).find("line 2"), std::string::npos);
-  EXPECT_NE(refused("a,b,delay_ms,bandwidth_gbps\nX,Y,1,0\n", world_of_lines).find("line 2"), std::string::npos);
-  EXPECT_NE(refused("a,b,delay_ms,bandwidth_gbps\n\nX,Y\n", world_of_lines).find("line 3"), std::string::npos);
+  EXPECT_NE(refused("a,b,delay_ms,bandwidth_gbps\nX,Y,fast,1\n", world_of_lines).find("file.csv:2: "),
+            std::string::npos);
+  EXPECT_NE(refused("a,b,delay_ms,bandwidth_gbps\nX,Y,1,0\n", world_of_lines).find("file.csv:2: "), std::string::npos);
+  EXPECT_NE(refused("a,b,delay_ms,bandwidth_gbps\n\nX,Y\n", world_of_lines).find("file.csv:3: "), std::string::npos);
   EXPECT_NE(refused("a,b,delay_ms,bandwidth_gbps\nX,Y,1,1\nX,Z,1,1\n", world_of_lines).find("each two"),
             std::string::npos);
   EXPECT_NE(refused("0,add,n1\n5,lost,n1\n", world_of_trace).find("line 2"), std::string::npos);
