@@ -13,7 +13,7 @@ constexpr double kArcsOfAWay = 100;
 }  // namespace
 
 std::size_t FlowNetwork::add(std::size_t from, std::size_t to, double capacity, double cost) {
-  SHOAL_CHECK(from < places_ && to < places_ && capacity >= 0 && cost >= 0);
+  SHOAL_CHECK(from < nodes_ && to < nodes_ && capacity >= 0 && cost >= 0);
   arcs_.push_back({static_cast<std::uint32_t>(to), capacity, cost});
   arcs_.push_back({static_cast<std::uint32_t>(from), 0, -cost});
   if (std::isfinite(capacity)) least_ = std::max(least_, kRoomRounding * capacity);
@@ -22,10 +22,10 @@ std::size_t FlowNetwork::add(std::size_t from, std::size_t to, double capacity, 
 }
 
 void FlowNetwork::sort_arcs() {
-  first_.assign(places_ + 1, 0);
+  first_.assign(nodes_ + 1, 0);
   const auto from = [&](std::size_t arc) { return arcs_[arc ^ 1].to; };
   for (std::size_t arc = 0; arc < arcs_.size(); ++arc) ++first_[from(arc) + 1];
-  for (std::size_t place = 0; place < places_; ++place) first_[place + 1] += first_[place];
+  for (std::size_t node = 0; node < nodes_; ++node) first_[node + 1] += first_[node];
   std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
   out_.resize(arcs_.size());
   for (std::size_t arc = 0; arc < arcs_.size(); ++arc) out_[next[from(arc)]++] = static_cast<std::uint32_t>(arc);
@@ -34,13 +34,13 @@ void FlowNetwork::sort_arcs() {
 void FlowNetwork::send(std::size_t source, std::size_t sink, double most, const Wanted& wanted,
                        const std::function<void(const Part&)>& take) {
   sort_arcs();
-  price_.assign(places_, 0);
+  price_.assign(nodes_, 0);
   double rest = most;
   while (rest > least_ && price(source, sink)) {
     Part part{.unit_cost = price_[sink] - price_[source]};
     if (wanted && !wanted(part.unit_cost)) return;
     while (rest > least_) {
-      seen_.assign(places_, 0);
+      seen_.assign(nodes_, 0);
       const double sent = push(source, sink, rest);
       if (sent <= 0) break;
       SHOAL_CHECK(std::isfinite(sent));
@@ -53,7 +53,7 @@ void FlowNetwork::send(std::size_t source, std::size_t sink, double most, const 
 }
 
 std::vector<bool> FlowNetwork::reached(std::size_t source) const {
-  std::vector<bool> reached(places_, false);
+  std::vector<bool> reached(nodes_, false);
   std::vector<std::size_t> open{source};
   reached[source] = true;
   while (!open.empty()) {
@@ -69,18 +69,18 @@ std::vector<bool> FlowNetwork::reached(std::size_t source) const {
   return reached;
 }
 
-// Adds to each place's price what the cheapest way there costs, at most that to the sink (Dijkstra, reduced costs);
+// Adds to each node's price what the cheapest way there costs, at most that to the sink (Dijkstra, reduced costs);
 // false: none leads to the sink.
 bool FlowNetwork::price(std::size_t source, std::size_t sink) {
-  distance_.assign(places_, kNoLimit);
-  seen_.assign(places_, 0);
+  distance_.assign(nodes_, kNoLimit);
+  seen_.assign(nodes_, 0);
   distance_[source] = 0;
   while (seen_[sink] == 0) {
-    std::size_t at = places_;
+    std::size_t at = nodes_;
     double nearest = kNoLimit;
-    for (std::size_t place = 0; place < places_; ++place)
-      if (seen_[place] == 0 && distance_[place] < nearest) nearest = distance_[at = place];
-    if (at == places_) return false;
+    for (std::size_t node = 0; node < nodes_; ++node)
+      if (seen_[node] == 0 && distance_[node] < nearest) nearest = distance_[at = node];
+    if (at == nodes_) return false;
     seen_[at] = 1;
     for (std::uint32_t i = first_[at]; i < first_[at + 1]; ++i) {
       const Arc& arc = arcs_[out_[i]];
@@ -89,7 +89,7 @@ bool FlowNetwork::price(std::size_t source, std::size_t sink) {
       distance_[arc.to] = std::min(distance_[arc.to], nearest + reduced);
     }
   }
-  for (std::size_t place = 0; place < places_; ++place) price_[place] += std::min(distance_[place], distance_[sink]);
+  for (std::size_t node = 0; node < nodes_; ++node) price_[node] += std::min(distance_[node], distance_[sink]);
   return true;
 }
 

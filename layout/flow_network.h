@@ -1,5 +1,5 @@
 #pragma once
-// The most that can flow from one place of a network to another, at the least cost; and what stands in the way of more.
+// The most that can flow from one node of a network to another, at the least cost; and what stands in the way of more.
 // Value without I/O. Thread: any. The method: primal-dual, all cheapest ways of a phase at once (Ford and Fulkerson
 // 1962, chapter 3); each phase is dearer a unit than the one before.
 #include <cstddef>
@@ -14,8 +14,8 @@ class FlowNetwork {
  public:
   static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-  explicit FlowNetwork(std::size_t places) : places_(places) {}
-  // REQUIRES: places of the network; capacity and cost of a unit >= 0. Returns the arc's number.
+  explicit FlowNetwork(std::size_t nodes) : nodes_(nodes) {}
+  // REQUIRES: nodes of the network; capacity and cost of a unit >= 0. Returns the arc's number.
   std::size_t add(std::size_t from, std::size_t to, double capacity, double cost);
 
   // A part of the flow, all of it as dear as can be had no cheaper beside the parts before it.
@@ -38,18 +38,18 @@ class FlowNetwork {
  private:
   struct Arc {
     std::uint32_t to = 0;
-    double room = 0, cost = 0;
+    double room = 0, cost = 0;  // room: the residual capacity
   };
   void sort_arcs();
   bool price(std::size_t source, std::size_t sink);
   double push(std::size_t at, std::size_t sink, double most);
   bool is_open(const Arc& arc) const { return arc.room > least_; }
 
-  std::size_t places_;
-  std::vector<Arc> arcs_;             // each with its reverse behind it
-  std::vector<std::uint32_t> out_;    // numbers of arcs, by the place they begin at
-  std::vector<std::uint32_t> first_;  // of each place, in out_
-  std::vector<double> price_, distance_;
+  std::size_t nodes_;
+  std::vector<Arc> arcs_;                 // each with its reverse behind it
+  std::vector<std::uint32_t> out_;        // numbers of arcs, by the node they begin at
+  std::vector<std::uint32_t> first_;      // of each node, in out_
+  std::vector<double> price_, distance_;  // by node: its potential; the way to it by reduced costs
   std::vector<std::uint8_t> seen_;
   double least_ = 0;     // less room than this is none: rounding
   double cost_max_ = 0;  // of an arc

@@ -11,7 +11,7 @@
 namespace shoal {
 namespace {
 
-// Peers of a kind that serve one stage: they are one place of the network, so many times as large.
+// Peers of a kind that serve one stage: they are one node of the network, so many times as large.
 struct Crew {
   std::size_t peer = 0;  // one of them
   std::size_t stage = 0;
@@ -47,6 +47,8 @@ class Swarm {
   std::size_t stages() const { return by_stage_.size(); }
   const ShapePeer& peer(const Crew& crew) const { return shape_.peers[crew.peer]; }
   bool is_last(std::size_t stage) const { return stage + 1 == stages(); }
+  bool every_step() const { return shape_.every_step; }
+  double customers() const { return kInFlightEach * static_cast<double>(shape_.peers.size()); }  // n of the worth
 
   double pass_time(const Crew& crew) const { return stage(crew.stage).work / peer(crew).speed; }
   double compute_rate(const Crew& crew) const { return peer(crew).speed / stage(crew.stage).work; }
@@ -135,13 +137,13 @@ class SwarmFlow {
     double rate = 0;
   };
   // All that can be sent; `steps` (or null) gets the curve.
-  LayoutFigures send(bool rounds_bind, std::size_t peers, std::vector<LayoutStory::Step>* steps) {
-    const double most = most_by_rounds(rounds_bind);
+  LayoutFigures send(std::vector<LayoutStory::Step>* steps) {
+    const double most = most_by_rounds();
     LayoutFigures figures;
     network_.send(source(), sink(), most, {}, [&](const FlowNetwork::Part& part) {
       figures.rate += part.flow;
       figures.in_flight += part.flow * part.unit_cost;
-      figures.worth = std::max(figures.worth, worth_of(figures.rate, figures.in_flight, peers));
+      figures.worth = std::max(figures.worth, worth_of(figures.rate, figures.in_flight));
       if (steps) steps->push_back({figures.in_flight, figures.rate});
     });
     rounds_bind_ = figures.rate >= most * (1 - 1e-9);
@@ -150,16 +152,16 @@ class SwarmFlow {
   }
   // As long as more of it could be worth more than `enough`: no part is cheaper than the next one, and all parts
   // together are no more than the stages' sums.
-  double worth(bool rounds_bind, std::size_t peers, double enough) {
-    const double most = most_by_rounds(rounds_bind), all = std::min(most, least_stage());
+  double worth(double enough) {
+    const double most = most_by_rounds(), all = std::min(most, least_stage());
     double rate = 0, in_flight = 0, worth = 0;
     const auto wanted = [&](double unit_cost) {
-      return most_on_a_line(rate, in_flight, unit_cost, all, peers) > std::max(worth, enough);
+      return most_on_a_line(rate, in_flight, unit_cost, all) > std::max(worth, enough);
     };
     network_.send(source(), sink(), most, wanted, [&](const FlowNetwork::Part& part) {
       rate += part.flow;
       in_flight += part.flow * part.unit_cost;
-      worth = std::max(worth, worth_of(rate, in_flight, peers));
+      worth = std::max(worth, worth_of(rate, in_flight));
     });
     return worth;
   }
@@ -185,23 +187,23 @@ class SwarmFlow {
   }
 
  private:
-  double worth_of(double rate, double in_flight, std::size_t peers) const {
-    const double customers = kInFlightEach * static_cast<double>(peers);
+  double worth_of(double rate, double in_flight) const {
+    const double customers = swarm_.customers();
     return rate * customers / (customers + std::max(1.0, in_flight) - 1) / (1 + rate * round_load_);
   }
   // The most that worth_of() comes to from `rate` to `all` where each unit more is so dear: x / ((A + c x) (1 + l x))
   // is largest at sqrt(A / (c l)).
-  double most_on_a_line(double rate, double in_flight, double unit_cost, double all, std::size_t peers) const {
-    const double base = kInFlightEach * static_cast<double>(peers) - 1 + in_flight - unit_cost * rate;
+  double most_on_a_line(double rate, double in_flight, double unit_cost, double all) const {
+    const double base = swarm_.customers() - 1 + in_flight - unit_cost * rate;
     const double top = unit_cost * round_load_ > 0 ? std::sqrt(std::max(0.0, base) / (unit_cost * round_load_)) : all;
     double most = 0;
     for (const double at : {top, rate, all, (1 - in_flight) / unit_cost + rate})
       if (const double x = std::clamp(at, rate, std::max(rate, all)); std::isfinite(x))
-        most = std::max(most, worth_of(x, in_flight + unit_cost * (x - rate), peers));
+        most = std::max(most, worth_of(x, in_flight + unit_cost * (x - rate)));
     return most;
   }
-  double most_by_rounds(bool rounds_bind) const {
-    return rounds_bind && round_load_ > 0 ? 1 / round_load_ : FlowNetwork::kNoLimit;
+  double most_by_rounds() const {
+    return swarm_.every_step() && round_load_ > 0 ? 1 / round_load_ : FlowNetwork::kNoLimit;
   }
   double least_stage() const {
     double least = kUnbounded;
@@ -275,14 +277,14 @@ std::vector<RegionFlow> region_flows(const Swarm& swarm, const SwarmFlow& flow) 
 
 LayoutFigures LayoutCost::figures(const Layout& layout) const {
   const Swarm swarm(shape_, kinds_, layout);
-  return SwarmFlow(swarm).send(shape_.every_step, shape_.peers.size(), nullptr);
+  return SwarmFlow(swarm).send(nullptr);
 }
 
 LayoutStory LayoutCost::story(const Layout& layout) const {
   const Swarm swarm(shape_, kinds_, layout);
   SwarmFlow flow(swarm);
   LayoutStory story;
-  static_cast<LayoutFigures&>(story) = flow.send(shape_.every_step, shape_.peers.size(), &story.steps);
+  static_cast<LayoutFigures&>(story) = flow.send(&story.steps);
   for (std::size_t stage = 0; stage < swarm.stages(); ++stage) {
     story.stage_rates.push_back(swarm.stage_rate(stage));
     story.round_times.push_back(shape_.round_microbatches > 0 ? swarm.round_time(stage) : 0);
@@ -298,7 +300,7 @@ LayoutStory LayoutCost::story(const Layout& layout) const {
 
 double LayoutCost::worth(const Layout& layout, double enough) const {
   const Swarm swarm(shape_, kinds_, layout);
-  return SwarmFlow(swarm).worth(shape_.every_step, shape_.peers.size(), enough);
+  return SwarmFlow(swarm).worth(enough);
 }
 
 double LayoutStory::rate_with(double in_flight) const {

@@ -23,12 +23,13 @@
 // through all groups, is here the order of the stages, which the run gives, and N. Of the time between two rounds it
 // takes rho_k = T_k X / a_k, where a_k microbatches lie between them. Under allreduce X is also at most a_k / T_k.
 //
-//   worth = max over x <= X of  x n / (n + N(x) - 1) / (1 + rho(x))   with n = 8 per peer
+//   worth = max over x <= X of  x n / (n + max(1, N(x)) - 1) / (1 + rho(x))   with n = 8 per peer
 //
 // with N(x) and rho(x) of the cheapest x microbatches a second. So layouts of almost the same bound are told apart by
 // what they take to reach it: it is what a closed network of balanced queues makes with n customers (Zahorjan et al.
 // 1982), over lines that rounds share. With so many "auto" keeps lines full at most (runtime/plan/flight_plan.h): two a
 // peer fill a pipe whose hops last as long as its passes, and four times that is its bound.
+#include <cstdint>
 #include <vector>
 
 #include "layout/swarm_shape.h"

@@ -31,7 +31,6 @@ class Dealer {
     layout_[peer] = static_cast<std::uint16_t>(stage);
     rates_[stage] += shape_.peers[peer].speed / shape_.stages[stage].work;
   }
-  bool has(std::size_t peer) const { return layout_[peer] != kNowhere; }
   double rate(std::size_t stage) const { return rates_[stage]; }
 
   // To the stage of the least rate that it fits.
@@ -42,8 +41,8 @@ class Dealer {
     if (weakest) give(peer, *weakest);
   }
 
-  // Somebody for each stage, those first that the fewest fit, since others could take their place: the smallest peer
-  // that will do. Augmenting paths, so that whoever is wanted elsewhere gives way.
+  // Somebody for each stage, by augmenting paths (Kuhn): whoever is the last of another one gives way where a third
+  // can take its place there.
   Result<Layout> finish() {
     for (std::size_t stage = 0; stage < rates_.size(); ++stage) {
       if (std::ranges::find(layout_, static_cast<std::uint16_t>(stage)) != layout_.end()) continue;

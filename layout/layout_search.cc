@@ -122,9 +122,9 @@ double ways_to_share(const LayoutProblem& problem) {
 }
 
 // Every way to share each kind out over the stages, one kind after the other.
-class Everyone {
+class Enumerator {
  public:
-  Everyone(const LayoutProblem& problem, std::uint64_t most) : problem_(problem), most_(most) {
+  Enumerator(const LayoutProblem& problem, std::uint64_t most) : problem_(problem), most_(most) {
     for (std::size_t peer = 0; peer < problem.kinds.size(); ++peer) members_[problem.kinds[peer]].push_back(peer);
     const std::size_t peers = problem.kinds.size();
     room_.assign(problem.stages, problem.sizes_stay ? peers / problem.stages : peers);
@@ -198,7 +198,7 @@ FoundLayout climb(const LayoutProblem& problem, const std::vector<Layout>& start
 std::optional<FoundLayout> best_of_all(const LayoutProblem& problem, std::uint64_t most) {
   SHOAL_CHECK(problem.worth);
   if (!problem.sizes_stay && ways_to_share(problem) > kEmptyStages * static_cast<double>(most)) return std::nullopt;
-  return Everyone(problem, most).run();
+  return Enumerator(problem, most).run();
 }
 
 }  // namespace shoal

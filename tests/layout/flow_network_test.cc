@@ -74,28 +74,28 @@ TEST(FlowNetworkTest, NoMoreThanIsAskedFor) {
 TEST(FlowNetworkTest, IsTheLeastCut) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     Rng rng(seed);
-    constexpr std::size_t kPlaces = 8;
+    constexpr std::size_t kNodes = 8;
     struct Arc {
       std::size_t from, to;
       double room;
     };
     std::vector<Arc> arcs;
-    FlowNetwork network(kPlaces);
+    FlowNetwork network(kNodes);
     for (int i = 0; i < 20; ++i) {
-      const Arc arc{rng.below(kPlaces), rng.below(kPlaces), 10 * rng.uniform()};
+      const Arc arc{rng.below(kNodes), rng.below(kNodes), 10 * rng.uniform()};
       if (arc.from == arc.to) continue;
       arcs.push_back(arc);
       network.add(arc.from, arc.to, arc.room, rng.uniform());
     }
     double least = FlowNetwork::kNoLimit;
-    for (std::size_t side = 0; side < 1u << kPlaces; ++side) {
-      if (!(side & 1) || (side >> (kPlaces - 1) & 1)) continue;  // from place 0 to the last one
+    for (std::size_t side = 0; side < 1u << kNodes; ++side) {
+      if (!(side & 1) || (side >> (kNodes - 1) & 1)) continue;  // from node 0 to the last one
       double cut = 0;
       for (const Arc& arc : arcs)
         if ((side >> arc.from & 1) && !(side >> arc.to & 1)) cut += arc.room;
       least = std::min(least, cut);
     }
-    EXPECT_NEAR(total(sent(network, kPlaces - 1)), least, 1e-8) << "seed " << seed;
+    EXPECT_NEAR(total(sent(network, kNodes - 1)), least, 1e-8) << "seed " << seed;
   }
 }
 
