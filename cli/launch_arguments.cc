@@ -34,7 +34,8 @@ void add_launch_options(CLI::App& command, LaunchArguments& arguments) {
   command.add_option("--save", arguments.save, "write the trained model here")->type_name("DIR");
   command
       .add_option("--layout", arguments.layout,
-                  "where peers are wished whose owners name no stage (`shoal plan --peers FILE -o LAYOUT.toml`)")
+                  "where peers are wished whose owners name no stage (`shoal plan --peers FILE -o LAYOUT.toml`); not "
+                  "kept in the folder: give it again with --resume or --standby")
       ->type_name("LAYOUT.toml");
   command.add_option("--events", arguments.events, "append JSON lines here")->type_name("FILE");
   add_events_level(command, arguments.events_level);
