@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/accumulate_rule.h"
 #include "kernels/fast_cpu.h"
-#include "kernels/int8_rule.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/accumulate_highway.cc"
@@ -58,7 +58,7 @@ void Accumulate(float* HWY_RESTRICT sum, const float* HWY_RESTRICT gradient, std
   for (; i + lanes <= count; i += lanes) {
     hn::StoreU(hn::MulAdd(factor, hn::LoadU(f32, gradient + i), hn::LoadU(f32, sum + i)), f32, sum + i);
   }
-  for (; i < count; ++i) sum[i] += sign * gradient[i];
+  for (; i < count; ++i) sum[i] = accumulated(sum[i], gradient[i], sign);
 }
 
 }  // namespace shoal::fast_cpu::HWY_NAMESPACE

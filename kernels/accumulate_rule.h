@@ -1,6 +1,7 @@
 #pragma once
-// The arithmetic of accumulation on one element, shared by the scalar twin and the CUDA kernel. With sign = +1 or -1
-// the product is exact: one rounding, to the nearest, ties to even, fused or not.
+// The arithmetic of accumulation on one element, shared by the scalar twin, the CUDA kernel and what the vectors of the
+// Highway variant leave over. With sign = +1 or -1 the product is exact: one rounding, to the nearest, ties to even,
+// fused or not.
 #include "kernels/accumulate.h"
 #include "kernels/half_rule.h"
 

@@ -11,15 +11,7 @@ namespace {
 
 template <bool kGivesBack>
 void step_range(const AdamWRates& rates, float keep, const AdamWFlat& a, std::size_t begin, std::size_t end) {
-  for (std::size_t i = begin; i < end; ++i) {
-    const AdamWElement next =
-        adamw_element<kGivesBack>(rates, keep, a.gradient_sum[i], {a.parameters[i], a.moment1[i], a.moment2[i]});
-    const float parameter = a.shift == nullptr ? next.parameter : next.parameter + a.shift[i];
-    a.parameters_out[i] = parameter;
-    a.moment1_out[i] = next.moment1;
-    a.moment2_out[i] = next.moment2;
-    if (a.halves != nullptr) a.halves[i] = bf16_of(parameter);
-  }
+  for (std::size_t i = begin; i < end; ++i) adamw_element<kGivesBack>(rates, keep, a, i);
 }
 
 }  // namespace

@@ -77,13 +77,7 @@ __global__ void adamw(AdamWRates rates, const StepScale* scale, const AdamWRange
     if (i >= n) return;
     while (ranges[range].end <= i) ++range;
     if (ranges[range].skipped != 0) continue;
-    const AdamWElement next = adamw_element<kGivesBack>(rates, ranges[range].keep, a.gradient_sum[i],
-                                                        {a.parameters[i], a.moment1[i], a.moment2[i]});
-    const float parameter = a.shift == nullptr ? next.parameter : next.parameter + a.shift[i];
-    a.parameters_out[i] = parameter;
-    a.moment1_out[i] = next.moment1;
-    a.moment2_out[i] = next.moment2;
-    if (a.halves != nullptr) a.halves[i] = bf16_of(parameter);
+    adamw_element<kGivesBack>(rates, ranges[range].keep, a, i);
   }
 }
 

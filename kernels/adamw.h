@@ -7,15 +7,17 @@
 
 namespace shoal {
 
+// The same for all elements of a step. How an optimizer's settings become these: stages/adamw.h.
 struct AdamWRates {
-  float gradient_scale = 0;
-  float beta1 = 0, beta2 = 0;
-  float rate = 0, rate_before = 0;
-  float root_scale = 0;
-  float eps = 0;
+  float gradient_scale = 0;       // makes the step's gradient of the sum
+  float beta1 = 0, beta2 = 0;     // what the moments keep of themselves
+  float rate = 0;                 // of the first moment
+  float rate_before = 0;          // of the first moment as it was before the step, which is given back; 0: nothing is
+  float root_scale = 0, eps = 0;  // of the second moment's root, and what is added to it
 };
 
-// Outputs may be the inputs themselves or arrays that do not overlap them. `shift` and `halves` may be null.
+// All of one length, fp32 but for `halves`; no alignment is required beyond an element's own. Outputs may be the inputs
+// themselves or arrays that do not overlap them. `shift` and `halves` may be null.
 struct AdamWFlat {
   const float* parameters = nullptr;
   const float* gradient_sum = nullptr;
@@ -28,7 +30,7 @@ struct AdamWFlat {
   std::uint16_t* halves = nullptr;  // the new parameters as bf16
 };
 
-// Elements [begin, end), which all are multiplied with `keep`.
+// Elements [begin, end) of the arrays and no other, which all are multiplied with `keep`.
 void adamw_range(const AdamWRates& rates, float keep, const AdamWFlat& arrays, std::size_t begin, std::size_t end);
 // The scalar twin: the specification. The one above returns the same bits.
 void adamw_range_twin(const AdamWRates& rates, float keep, const AdamWFlat& arrays, std::size_t begin, std::size_t end);

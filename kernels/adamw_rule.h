@@ -1,10 +1,9 @@
 #pragma once
-// The arithmetic of AdamW on one element, shared by the scalar twin and the CUDA kernel; the Highway variant does the
-// same operations in the same order. Each operator below is one operation in fp32 (norm and clipping: in double),
-// rounded to the nearest, ties to even, subnormals kept; none is fused with another: this room is compiled with
-// -ffp-contract=off and -fmad=false. Division and square root are IEEE's, which is what nvcc gives unless it is told
-// otherwise.
-//   g = sum * gradient_scale
+// AdamW on one element, shared by the scalar twin and the CUDA kernel; the Highway variant does the same operations in
+// the same order. Each operator below is one operation in fp32 (norm and clipping: in double), rounded to the nearest,
+// ties to even, subnormals kept; none is fused with another: this room is compiled with -ffp-contract=off and
+// -fmad=false. Division and square root are IEEE's, which is what nvcc gives unless it is told otherwise.
+//   g = gradient_sum * gradient_scale
 //   m = beta1 * m' + (1 - beta1) * g
 //   v = beta2 * v' + ((1 - beta2) * g) * g
 //   d = sqrt(v) * root_scale + eps
@@ -12,7 +11,7 @@
 //   p = keep * p' - (rate * m - rate_before * m') / d       elsewhere
 //   p = p + shift                                           where there is a shift
 //   h = bf16(p)                                             where one is asked for (kernels/half_rule.h)
-// What the letters mean: stages/adamw.h. A NaN's sign and payload are the machine's own.
+// The rates: kernels/adamw.h. A NaN's sign and payload are the machine's own.
 #include <cmath>
 
 #include "kernels/adamw.h"
@@ -20,22 +19,23 @@
 
 namespace shoal {
 
-struct AdamWElement {
-  float parameter, moment1, moment2;
-};
-
-// Without the shift. kGivesBack: rate_before is not 0; a term times 0 could turn the sign of a zero.
+// Element i of the arrays. kGivesBack: rate_before is not 0; a term times 0 could turn the sign of a zero.
 template <bool kGivesBack>
-SHOAL_HOST_DEVICE inline AdamWElement adamw_element(const AdamWRates& f, float keep, float sum,
-                                                    const AdamWElement& before) {
+SHOAL_HOST_DEVICE inline void adamw_element(const AdamWRates& f, float keep, const AdamWFlat& a, std::size_t i) {
   const float rest1 = 1 - f.beta1, rest2 = 1 - f.beta2;
-  const float g = sum * f.gradient_scale;
-  const float m = f.beta1 * before.moment1 + rest1 * g;
-  const float v = f.beta2 * before.moment2 + rest2 * g * g;
+  const float before = a.moment1[i];
+  const float g = a.gradient_sum[i] * f.gradient_scale;
+  const float m = f.beta1 * before + rest1 * g;
+  const float v = f.beta2 * a.moment2[i] + rest2 * g * g;
   const float root = std::sqrt(v) * f.root_scale + f.eps;
   float step = f.rate * m;
-  if (kGivesBack) step = step - f.rate_before * before.moment1;
-  return {keep * before.parameter - step / root, m, v};
+  if (kGivesBack) step = step - f.rate_before * before;
+  float parameter = keep * a.parameters[i] - step / root;
+  if (a.shift != nullptr) parameter = parameter + a.shift[i];
+  a.parameters_out[i] = parameter;
+  a.moment1_out[i] = m;
+  a.moment2_out[i] = v;
+  if (a.halves != nullptr) a.halves[i] = bf16_of(parameter);
 }
 
 // The norm of the mean gradient, in double.
