@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-
+#include "tests/kernels/same_bits.h"
 #include "tests/kernels/tile_inputs.h"
 
 namespace shoal {
@@ -15,10 +14,6 @@ using ::testing::HasSubstr;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
-bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
-}
 
 TEST(AccumulateTest, AddsWithTheSign) {
   std::vector<float> sum = {1.0f, 2.0f, 3.0f};

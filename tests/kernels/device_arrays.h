@@ -4,12 +4,13 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
-#include <bit>
-#include <cmath>
-#include <cstring>
+#include <algorithm>
+#include <cstdint>
 #include <memory>
-#include <string>
+#include <span>
 #include <vector>
+
+#include "tests/kernels/same_bits.h"
 
 #if !defined(SHOAL_CUDA_ON_HOST)
 #define SHOAL_CUDA_ON_HOST 0
@@ -50,19 +51,9 @@ std::vector<T> on_host(const T* array, std::size_t count) {
   return host;
 }
 
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
-}
-
-// The sign and payload of a NaN are the machine's own.
-inline void expect_same_floats(const std::vector<float>& got, const std::vector<float>& expected,
-                               const std::string& name) {
-  ASSERT_EQ(got.size(), expected.size()) << name;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    if (std::isnan(got[i]) && std::isnan(expected[i])) continue;
-    ASSERT_EQ(std::bit_cast<std::uint32_t>(got[i]), std::bit_cast<std::uint32_t>(expected[i])) << name << " at " << i;
-  }
+// Halves and scales as the twins take them, which know no alignment.
+inline std::span<std::uint8_t> bytes_in(std::vector<std::uint16_t>& words) {
+  return {reinterpret_cast<std::uint8_t*>(words.data()), 2 * words.size()};
 }
 
 }  // namespace shoal

@@ -61,10 +61,6 @@ std::vector<float> values_of(std::size_t count) {
   return values;
 }
 
-std::span<std::uint8_t> bytes_in(std::vector<std::uint16_t>& words) {
-  return {reinterpret_cast<std::uint8_t*>(words.data()), 2 * words.size()};
-}
-
 // An array that begins `offset` elements behind an address of the best alignment, and ends with its last element.
 template <class T>
 struct OffsetArray {
@@ -176,8 +172,8 @@ TEST_P(EverySizeCudaTest, PackedTiles) {
 }
 
 // ---- Accumulation
-// ----------------------------------------------------------------------------------------------------- What a launcher
-// returned; a text, so that one line tells what went wrong.
+
+// What a launcher returned; a text, so that one line tells what went wrong.
 std::string said(const Status& status) { return status.ok() ? "" : status.error().message; }
 
 TEST_P(EverySizeCudaTest, Accumulation) {
@@ -228,8 +224,8 @@ TEST_P(EverySizeCudaTest, NothingIsAddedWhenOneElementOfAnyTensorIsNotFinite) {
 }
 
 // ---- The norm and AdamW
-// ----------------------------------------------------------------------------------------------- Of the device's block
-// sums: the norm, and what the sum is multiplied with.
+
+// The norm of the device's block sums, and what the gradient sum is multiplied with.
 StepScale scale_on_device(const std::vector<float>& gradient, std::uint64_t targets, double clip_norm) {
   const std::size_t blocks = (gradient.size() + kNormBlock - 1) / kNormBlock;
   const auto values = on_device(gradient);
@@ -356,10 +352,11 @@ TEST_P(EverySizeCudaTest, AdamWWritesNothingForASumThatIsNotUsable) {
   EXPECT_TRUE(same_bits(step.parameters_out.read(), std::vector<float>(1500)));
   EXPECT_TRUE(same_bits(step.moment1.read(), in.moment1));
   EXPECT_TRUE(same_bits(step.moment2.read(), in.moment2));
+  EXPECT_TRUE(same_bits(step.halves.read(), std::vector<std::uint16_t>(1500)));
 }
 
 // ---- The outer update
-// ---------------------------------------------------------------------------------------------------
+
 TEST_P(EverySizeCudaTest, OuterUpdate) {
   const NesterovRates rates{0.7f, 0.9f};
   for (const std::size_t count : kSizes) {

@@ -1,8 +1,7 @@
 // The fast variants exist once per instruction set; each that this machine can run is held against the twins.
-#include <gtest/gtest.h>
-#include <hwy/targets.h>
+#include "tests/kernels/instruction_sets.h"
 
-#include <cstring>
+#include <gtest/gtest.h>
 
 #include "kernels/accumulate.h"
 #include "kernels/half.h"
@@ -10,37 +9,22 @@
 #include "kernels/nesterov.h"
 #include "kernels/packed_tiles.h"
 #include "tests/kernels/adamw_arrays.h"
+#include "tests/kernels/same_bits.h"
 #include "tests/kernels/tile_inputs.h"
 
 namespace shoal {
 namespace {
 
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
-}
-
 class InstructionSetsTest : public ::testing::TestWithParam<std::int64_t> {
  protected:
   void SetUp() override {
-    hwy::SetSupportedTargetsForTest(GetParam());
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    compute_with(GetParam());
     ASSERT_EQ(fast_cpu_target(), hwy::TargetName(GetParam()));
   }
-  void TearDown() override {
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
+  void TearDown() override { compute_with(0); }
 };
 
-std::vector<std::int64_t> targets_here() {
-  std::vector<std::int64_t> targets;
-  for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1)
-    targets.push_back(left & -left);
-  return targets;
-}
-
-INSTANTIATE_TEST_SUITE_P(Here, InstructionSetsTest, ::testing::ValuesIn(targets_here()),
+INSTANTIATE_TEST_SUITE_P(Here, InstructionSetsTest, ::testing::ValuesIn(instruction_sets()),
                          [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
 
 TEST_P(InstructionSetsTest, Int8TilesGiveTheTwinsBits) {
@@ -55,11 +39,7 @@ TEST_P(InstructionSetsTest, Int8TilesGiveTheTwinsBits) {
     EXPECT_TRUE(same_bits(scales, twin_scales)) << input.name;
     int8_dequantise_twin(codes, scales, twin_decoded);
     int8_dequantise(codes, scales, decoded);
-    for (std::size_t i = 0; i < count; ++i) {
-      const bool both_nan = std::isnan(decoded[i]) && std::isnan(twin_decoded[i]);
-      ASSERT_TRUE(both_nan || std::bit_cast<std::uint32_t>(decoded[i]) == std::bit_cast<std::uint32_t>(twin_decoded[i]))
-          << input.name << " at " << i;
-    }
+    expect_same_floats(decoded, twin_decoded, input.name);
   }
 }
 
@@ -118,12 +98,6 @@ TEST_P(InstructionSetsTest, AccumulationGivesTheTwinsBits) {
   }
 }
 
-bool same_but_for_nans(const std::vector<float>& a, const std::vector<float>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float x, float y) {
-    return (std::isnan(x) && std::isnan(y)) || std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
-  });
-}
-
 TEST_P(InstructionSetsTest, AdamWGivesTheTwinsBits) {
   for (const std::size_t count : {0, 1, 3, 4, 7, 8, 15, 16, 17, 31, 33, 1000, 4099}) {
     for (const bool gives_back : {false, true}) {
@@ -133,10 +107,11 @@ TEST_P(InstructionSetsTest, AdamWGivesTheTwinsBits) {
         const std::size_t begin = count > 20 ? 3 : 0;  // no alignment beyond an element's own
         adamw_range_twin(rates_of(gives_back), kKeep, flat_of(in, twin, shifts, true), begin, count);
         adamw_range(rates_of(gives_back), kKeep, flat_of(in, fast, shifts, true), begin, count);
-        EXPECT_TRUE(same_but_for_nans(fast.parameters, twin.parameters)) << count << gives_back << shifts;
-        EXPECT_TRUE(same_but_for_nans(fast.moment1, twin.moment1)) << count << gives_back << shifts;
-        EXPECT_TRUE(same_but_for_nans(fast.moment2, twin.moment2)) << count << gives_back << shifts;
-        EXPECT_EQ(fast.halves, twin.halves) << count << gives_back << shifts;
+        const std::string name = std::to_string(count) + (gives_back ? " gives back" : "") + (shifts ? " shifts" : "");
+        expect_same_floats(fast.parameters, twin.parameters, name + " parameters");
+        expect_same_floats(fast.moment1, twin.moment1, name + " first moment");
+        expect_same_floats(fast.moment2, twin.moment2, name + " second moment");
+        EXPECT_EQ(fast.halves, twin.halves) << name;
       }
     }
   }
@@ -149,8 +124,8 @@ TEST_P(InstructionSetsTest, TheOuterUpdateGivesTheTwinsBits) {
     std::vector<float> twin_anchor(count), twin_momentum(count);
     nesterov_apply_twin({0.7f, 0.9f}, {anchor, momentum, delta, twin_anchor, twin_momentum});
     nesterov_apply({0.7f, 0.9f}, {anchor, momentum, delta, anchor, momentum});  // in place
-    EXPECT_TRUE(same_but_for_nans(anchor, twin_anchor)) << count;
-    EXPECT_TRUE(same_but_for_nans(momentum, twin_momentum)) << count;
+    expect_same_floats(anchor, twin_anchor, std::to_string(count) + " anchor");
+    expect_same_floats(momentum, twin_momentum, std::to_string(count) + " momentum");
   }
 }
 

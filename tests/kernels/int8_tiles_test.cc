@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/int8_rule.h"
+#include "tests/kernels/same_bits.h"
 #include "tests/kernels/tile_inputs.h"
 
 namespace shoal {
@@ -33,10 +33,6 @@ std::vector<float> round_trip(const std::vector<float>& values) {
   std::vector<float> decoded(values.size());
   int8_dequantise(tiles.codes, tiles.scales, decoded);
   return decoded;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
 TEST(Int8TilesTest, CountsTilesWithAShorterLastOne) {

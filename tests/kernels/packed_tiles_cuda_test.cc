@@ -31,10 +31,6 @@ std::vector<TileInput> inputs() {
   return all;
 }
 
-std::span<std::uint8_t> bytes_in(std::vector<std::uint16_t>& words) {
-  return {reinterpret_cast<std::uint8_t*>(words.data()), 2 * words.size()};
-}
-
 TEST_F(PackedTilesCudaTest, HalvesGiveTheTwinsBitsBothWays) {
   for (const HalfFormat format : kHalfFormats) {
     for (const TileInput& input : inputs()) {

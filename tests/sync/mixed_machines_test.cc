@@ -1,10 +1,10 @@
 // Members of one stage on unlike machines: each computes with another instruction set, and all agree on every digest.
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include "common/rng.h"
 #include "stages/adamw.h"
 #include "state/state_image.h"
+#include "tests/kernels/instruction_sets.h"
 #include "tests/sync/wide_executor.h"
 
 namespace shoal {
@@ -17,23 +17,10 @@ using test::WideExecutor;
 constexpr int kRounds = 6, kStepsOfRound = 3;
 constexpr std::uint64_t kTargets = 40;  // of a member's window
 
-void compute_with(std::int64_t instructions) {
-  hwy::SetSupportedTargetsForTest(instructions);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-}
-
 class MixedMachinesTest : public ::testing::Test {
  protected:
   void TearDown() override { compute_with(0); }
 };
-
-// From the widest to the narrowest that this machine runs.
-std::vector<std::int64_t> instruction_sets() {
-  std::vector<std::int64_t> all;
-  for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1)
-    all.push_back(left & -left);
-  return all;
-}
 
 struct MixedMember {
   std::int64_t instructions = 0;

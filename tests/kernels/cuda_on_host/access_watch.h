@@ -4,8 +4,8 @@
 //     constants;
 //   - of a byte that nothing has written: shared memory anew in each block;
 //   - beside another thread's access to the same byte, when one of them writes and nothing orders them.
-// What orders two accesses: a launch between them; __syncthreads; __syncwarp within its lanes. A shuffle, a vote and a
-// fence order no memory, and nothing orders two blocks. Two atomic accesses need no order.
+// What orders two accesses: a launch between them; __syncthreads; __syncwarp within its lanes. A shuffle and a fence
+// order no memory, and nothing orders two blocks. Two atomic accesses need no order.
 // Bound: of those who read a byte without an order among them, two threads are remembered.
 // Thread: one at a time.
 #include <array>
@@ -35,7 +35,6 @@ class AccessWatch {
   struct Range {
     std::uintptr_t begin = 0, end = 0;
     bool holds(std::uintptr_t at, std::size_t bytes) const { return at >= begin && at < end && bytes <= end - at; }
-    bool touches(std::uintptr_t at, std::size_t bytes) const { return at < end && at + bytes > begin; }
   };
 
   AccessWatch();

@@ -39,13 +39,13 @@ struct dim3 {
 };
 
 // ---- What a kernel sees
-// ------------------------------------------------------------------------------------------------
+
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 
 namespace shoal::cuda_on_host {
 
-enum class Meeting { kBarrier, kSyncWarp, kIndex, kUp, kDown, kXor, kBallot };
+enum class Meeting { kBarrier, kSyncWarp, kIndex, kDown, kXor };
 
 // Waits for the other threads of the block or of the warp's `mask`; `value` is what this thread gives, and what comes
 // back is what it gets.
@@ -83,11 +83,6 @@ T __shfl_sync(unsigned mask, T value, int lane, int width = 32, int line = __bui
   return shoal::cuda_on_host::shuffle(shoal::cuda_on_host::Meeting::kIndex, mask, value, lane, width, line);
 }
 template <class T>
-T __shfl_up_sync(unsigned mask, T value, unsigned distance, int width = 32, int line = __builtin_LINE()) {
-  return shoal::cuda_on_host::shuffle(shoal::cuda_on_host::Meeting::kUp, mask, value, static_cast<int>(distance), width,
-                                      line);
-}
-template <class T>
 T __shfl_down_sync(unsigned mask, T value, unsigned distance, int width = 32, int line = __builtin_LINE()) {
   return shoal::cuda_on_host::shuffle(shoal::cuda_on_host::Meeting::kDown, mask, value, static_cast<int>(distance),
                                       width, line);
@@ -96,21 +91,7 @@ template <class T>
 T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, int line = __builtin_LINE()) {
   return shoal::cuda_on_host::shuffle(shoal::cuda_on_host::Meeting::kXor, mask, value, lane_mask, width, line);
 }
-inline unsigned __ballot_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
-  return static_cast<unsigned>(
-      shoal::cuda_on_host::meet(shoal::cuda_on_host::Meeting::kBallot, mask, predicate != 0, 0, 0, line));
-}
-inline int __any_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
-  return __ballot_sync(mask, predicate, line) != 0;
-}
-inline int __all_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
-  return __ballot_sync(mask, predicate, line) == mask;
-}
 
-template <class T>
-T __ldg(const T* at) {
-  return *at;
-}
 template <class T>
 T atomicAdd(T* at, T value) {
   return shoal::cuda_on_host::atomic_change(at, [value](T before) { return before + value; });
@@ -141,17 +122,9 @@ inline int __float2int_rn(float value) {
 }
 // Never fused on a GPU; here no compiler option allows it (CMakeLists.txt).
 inline float __fmul_rn(float a, float b) { return a * b; }
-inline float __fadd_rn(float a, float b) { return a + b; }
-inline float __fsub_rn(float a, float b) { return a - b; }
-inline float __fdiv_rn(float a, float b) { return a / b; }
-inline float __fsqrt_rn(float a) { return sqrtf(a); }
-inline double __dmul_rn(double a, double b) { return a * b; }
-inline double __dadd_rn(double a, double b) { return a + b; }
-inline double __ddiv_rn(double a, double b) { return a / b; }
-inline double __dsqrt_rn(double a) { return sqrt(a); }
 
 // ---- What the host sees
-// ------------------------------------------------------------------------------------------------
+
 using cudaStream_t = struct CUstream_st*;
 enum cudaError_t {
   cudaSuccess = 0,

@@ -50,14 +50,10 @@ const char* name_of(Meeting meeting) {
       return "__syncwarp";
     case Meeting::kIndex:
       return "__shfl_sync";
-    case Meeting::kUp:
-      return "__shfl_up_sync";
     case Meeting::kDown:
       return "__shfl_down_sync";
     case Meeting::kXor:
       return "__shfl_xor_sync";
-    case Meeting::kBallot:
-      return "__ballot_sync";
   }
   return "";
 }
@@ -77,8 +73,6 @@ unsigned source_of(const Wait& wait, unsigned lane) {
   switch (wait.meeting) {
     case Meeting::kIndex:
       return first | (parameter & (width - 1));
-    case Meeting::kUp:
-      return lane - first >= parameter ? lane - parameter : lane;
     case Meeting::kDown:
       return last - lane >= parameter ? lane + parameter : lane;
     case Meeting::kXor:
@@ -264,11 +258,9 @@ void HostGrid::gather_warp(const HostThread& last) {
     members.push_back(&member);
   }
   std::array<std::uint32_t, kWarpLanes> behind{};
-  std::uint64_t votes = 0;
   for (const HostThread* member : members) {
     for (unsigned lane = 0; lane < kWarpLanes; ++lane)
       behind[lane] = std::max(behind[lane], member->actor.behind[lane]);
-    votes |= member->wait.value << member->actor.lane();
   }
   for (const HostThread* member : members) ++behind[member->actor.lane()];
   for (HostThread* member : members) {
@@ -276,7 +268,7 @@ void HostGrid::gather_warp(const HostThread& last) {
     if ((wait.mask >> source & 1u) == 0)
       fail(name_of(*member) + " reads in " + place_of(member->wait) + " from lane " + std::to_string(source) +
            ", which takes no part");
-    member->got = wait.meeting == Meeting::kBallot ? votes : threads_[first + source].wait.value;
+    member->got = threads_[first + source].wait.value;
     if (wait.meeting == Meeting::kSyncWarp) member->actor.behind = behind;
   }
   for (HostThread* member : members) member->state = State::kReady;
