@@ -19,6 +19,7 @@ namespace {
 struct DemoArguments {
   DemoOptions options;
   std::string rule = "diloco", chaos = "default";
+  std::optional<PagePort> page;
 };
 
 // Where scripts/setup puts the text, seen from build/PRESET/bin/shoal.
@@ -31,6 +32,7 @@ int run(DemoArguments arguments, const GlobalOptions& global) {
   DemoOptions& options = arguments.options;
   options.rule = *rule_named(arguments.rule);
   options.chaos = arguments.chaos != "none";
+  if (arguments.page) options.page = option_of(*arguments.page);
   const auto program = own_program();
   if (!program.ok()) return fail(program.error());
   options.program = *program;
@@ -95,7 +97,7 @@ void add_demo(CLI::App& app, Program& program) {
       ->capture_default_str();
   command->add_option("--text", options.text, "bytes to train on (default: the text that scripts/setup fetched)")
       ->type_name("FILE");
-  add_page_option(*command, options.page, "show the swarm in a browser, while it trains,");
+  add_page_option(*command, arguments->page, "show the swarm in a browser, while it trains,");
   command->add_option("--keep", options.keep, "keep run file, logs, events and model here")->type_name("DIR");
   run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global); });
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dht/inspect.h"
+#include "page/page_port.h"
 #include "runtime/config/config.h"
 
 namespace CLI {
@@ -23,7 +24,7 @@ struct LaunchArguments {
   std::string folder, listen, save, events, events_level;
   std::string layout;  // a list of peers with stages; empty: none is wished
   std::vector<std::string> advertise, bootstrap;
-  std::optional<std::uint16_t> page;  // port
+  std::optional<PagePort> page;  // empty: there is none
   std::uint32_t network = 0;
   bool resume = false, no_dht = false;  // load_run sets `resume` with --standby
   bool standby = false;                 // resume, once no other process has the folder
@@ -40,7 +41,7 @@ void add_launch_options(CLI::App& command, LaunchArguments& arguments);
 // folder, or no run in it), kUnsupported (--save of an executor that has no model).
 Result<RunConfig> load_run(LaunchArguments& arguments);
 
-// Where the layout has peers. ERRORS: read_file's, parse_peer_list's, wishes_of's.
+// Where the layout has peers. ERRORS: load_peer_list's, wishes_of's.
 Result<std::map<PeerId, StageId>> load_layout(const LaunchArguments& arguments, const RunConfig& config);
 
 // Peers dial the ticket's address, so a resumed run listens where it did.

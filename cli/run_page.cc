@@ -32,10 +32,10 @@ RunPage::RunPage(EventLoop& loop, const RunConfig& config) : loop_(loop), config
 RunPage::~RunPage() = default;
 
 Result<std::unique_ptr<RunPage>> RunPage::open(EventLoop& loop, const RunConfig& config, const RunId& run,
-                                               std::uint16_t port) {
+                                               const PagePort& port) {
   std::unique_ptr<RunPage> page(new RunPage(loop, config));
   page->run_ = run;
-  SHOAL_ASSIGN(page->page_, LivePage::open(loop, page->facts(), port, may_be_any(port)));
+  SHOAL_ASSIGN(page->page_, LivePage::open(loop, page->facts(), port));
   tell_page(page->page_->port());
   return page;
 }

@@ -1,6 +1,6 @@
 #pragma once
 // The page that `launch --page` gives out: the run's facts, its events, and what the launching process knows beside
-// them.   Thread: the loop's; the text's entropies are counted on one of its own.
+// them.   Thread: the loop's; the text's entropies are counted on one of its own, which the destructor waits for.
 #include <memory>
 #include <optional>
 #include <thread>
@@ -9,6 +9,7 @@
 #include "common/ids.h"
 #include "common/lifetime.h"
 #include "common/result.h"
+#include "page/page_port.h"
 
 namespace shoal {
 
@@ -21,14 +22,14 @@ struct RunFacts;
 struct RunWord;
 
 RunFacts run_facts(const RunConfig& config);
-// Blocks while all of the text is counted.
+// Blocks while the text is counted, as far as text_entropy() counts it.
 void count_entropies(const Samples& samples, const RunConfig& config, RunFacts& facts);
 
 class RunPage {
  public:
   // `config` outlives it. ERRORS: LivePage::open's.
   static Result<std::unique_ptr<RunPage>> open(EventLoop& loop, const RunConfig& config, const RunId& run,
-                                               std::uint16_t port);
+                                               const PagePort& port);
   ~RunPage();
   // An event log that passes all on to `inner` and shows it. The page outlives it.
   std::unique_ptr<EventLog> shown(std::unique_ptr<EventLog> inner);

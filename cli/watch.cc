@@ -22,7 +22,7 @@ namespace {
 struct WatchArguments {
   std::string folder, run;
   double speed = 16;
-  std::optional<std::uint16_t> page;
+  std::optional<PagePort> page;
 };
 
 // What no event says, of a run file; the text's entropies where the text is there.
@@ -39,10 +39,8 @@ Result<RunFacts> facts_of(const std::string& run) {
 }
 
 // Until Ctrl-C.
-Status serve(const Replay& replay, std::uint16_t port) {
-  SHOAL_ASSIGN(
-      const auto http,
-      LoopbackHttp::open({.port = port, .or_any = may_be_any(port), .stays = false, .answers = replay.answers()}));
+Status serve(const Replay& replay, const PagePort& port) {
+  SHOAL_ASSIGN(const auto http, LoopbackHttp::open({.at = port, .stays = false, .answers = replay.answers()}));
   tell_page(http->port());
   ThreadLoop loop;
   const auto stop = [&loop] { loop.stop(); };
@@ -68,7 +66,7 @@ int run_watch(const WatchArguments& arguments, bool json) {
   }
   log_info(short_number(replay->lines()), " events of ", span_text(from_seconds(replay->to() - replay->from())),
            "; Ctrl-C ends it");
-  const Status served = serve(*replay, arguments.page.value_or(kPagePort));
+  const Status served = serve(*replay, arguments.page.value_or(PagePort()));
   return served.ok() ? kExitOk : fail(served.error());
 }
 

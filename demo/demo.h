@@ -3,7 +3,6 @@
 // after it, and the figures. Thread: the caller's, for minutes. Everything it starts ends with it.
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 
 #include "common/result.h"
@@ -22,7 +21,7 @@ struct DemoOptions {
   std::string dtype = "fp32";                   // of matrix products, as [compute] dtype
   double seconds = 75;                          // of training in the swarm
   std::string text;                             // bytes to train on
-  std::optional<std::uint16_t> page{};          // port of launch's page; none: it has none
+  std::string page{};                           // launch's option --page[=PORT]; empty: it has no page
   std::string keep;                             // folder that stays; empty: a temporary one that goes
   std::string program, dht_program;             // paths of shoal and shoal-dht
   std::function<void(const std::string&)> say;  // one line of progress

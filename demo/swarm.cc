@@ -75,7 +75,7 @@ Status DemoSwarm::start_launch() {
       log + ".out",
       log + ".err"};
   for (const std::string& address : dht_addresses_) command.words.insert(command.words.end(), {"--bootstrap", address});
-  if (options_.page) command.words.push_back("--page=" + std::to_string(*options_.page));
+  if (!options_.page.empty()) command.words.push_back(options_.page);
   SHOAL_ASSIGN(launch_, Offspring::start(command));
   launch_lines_ = std::make_unique<FileTail>(command.error_path);
   launch_events_ = std::make_unique<FileTail>(events_folder() + "/launch.jsonl");

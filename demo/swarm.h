@@ -21,7 +21,7 @@ struct DemoSwarmOptions {
   std::string program, dht_program;  // paths of shoal and shoal-dht
   std::string folder;                // exists and holds RUN.toml
   std::uint16_t stages = 4, replicas = 2;
-  std::optional<std::uint16_t> page{};          // of launch
+  std::string page{};                           // launch's option --page[=PORT], or empty
   std::uint32_t network = 0;                    // of the DHT
   std::function<void(const std::string&)> say;  // one line of progress
   std::function<bool()> stop;                   // asked often: the user wants an end (kInterrupted)

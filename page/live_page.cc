@@ -55,7 +55,7 @@ LivePage::LivePage(EventLoop& loop, RunFacts facts) : loop_(loop), told_(std::ma
   view_.set_facts(std::move(facts));
 }
 
-Result<std::unique_ptr<LivePage>> LivePage::open(EventLoop& loop, RunFacts facts, std::uint16_t port, bool or_any) {
+Result<std::unique_ptr<LivePage>> LivePage::open(EventLoop& loop, RunFacts facts, const PagePort& port) {
   std::unique_ptr<LivePage> page(new LivePage(loop, std::move(facts)));
   const auto answers = [told = page->told_, metrics = &page->metrics_](
                            std::string_view path, std::optional<double>) -> std::optional<PageAnswer> {
@@ -65,7 +65,7 @@ Result<std::unique_ptr<LivePage>> LivePage::open(EventLoop& loop, RunFacts facts
     if (path == "/healthz") return told->health();
     return std::nullopt;
   };
-  SHOAL_ASSIGN(page->http_, LoopbackHttp::open({.port = port, .or_any = or_any, .answers = answers}));
+  SHOAL_ASSIGN(page->http_, LoopbackHttp::open({.at = port, .answers = answers}));
   page->tell();
   return page;
 }
@@ -112,7 +112,7 @@ void LivePage::tell() {
   metrics_.update(view_);
   const auto moment = std::make_shared<const std::string>(moment_json(view_));
   std::shared_ptr<const std::string> story;
-  const std::uint64_t tales = view_.story().faults() + view_.story().tales().size() + view_.story().forgotten();
+  const std::uint64_t tales = view_.story().tales().size() + view_.story().forgotten();
   if (story_at_ == TimePoint{} || tales != tales_told_ || loop_.now() - story_at_ >= kStoryPeriod) {
     story = std::make_shared<const std::string>(story_json(view_));
     story_at_ = loop_.now();

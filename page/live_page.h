@@ -31,11 +31,11 @@ struct RunWord {
 class LivePage {
  public:
   static constexpr Duration kPeriod = 500ms;     // between two tellings of the moment
-  static constexpr Duration kStoryPeriod = 5s;   // and of the story, unless somebody was lost
+  static constexpr Duration kStoryPeriod = 5s;   // and of the story, unless something happened
   static constexpr Duration kSilentAfter = 10s;  // a loop that told nothing for so long is unwell: /healthz says so
 
-  // `port` 0: any; `or_any`: any where that one is taken. ERRORS: LoopbackHttp::open's.
-  static Result<std::unique_ptr<LivePage>> open(EventLoop& loop, RunFacts facts, std::uint16_t port, bool or_any);
+  // ERRORS: LoopbackHttp::open's.
+  static Result<std::unique_ptr<LivePage>> open(EventLoop& loop, RunFacts facts, const PagePort& port);
   ~LivePage();
 
   std::uint16_t port() const { return http_->port(); }

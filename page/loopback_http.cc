@@ -239,8 +239,7 @@ class MicroHttp final : public LoopbackHttp {
       std::from_chars(told, told + std::strlen(told), last);
     if (last > 0 && last < number_) first += event_text(last, "behind", std::to_string(number_ - last));
     viewer.waiting.push_back(std::make_shared<const std::string>(std::move(first)));
-    std::vector<std::pair<std::string, Text>> begin(newest_.begin(), newest_.end());
-    for (const auto& [name, text] : begin) viewer.waiting.push_back(text);
+    for (const auto& [name, text] : newest_) viewer.waiting.push_back(text);
   }
 
   static ssize_t read(void* of, std::uint64_t, char* out, std::size_t room) {
@@ -283,8 +282,8 @@ class MicroHttp final : public LoopbackHttp {
 }  // namespace
 
 Result<std::unique_ptr<LoopbackHttp>> LoopbackHttp::open(Options options) {
-  auto listener = listen_on_loopback(options.port);
-  if (!listener.ok() && listener.code() == ErrorCode::kBusy && options.or_any) listener = listen_on_loopback(0);
+  auto listener = listen_on_loopback(options.at.port);
+  if (!listener.ok() && listener.code() == ErrorCode::kBusy && options.at.or_any) listener = listen_on_loopback(0);
   if (!listener.ok()) return listener.error();
   auto http = std::make_unique<MicroHttp>(std::move(options));
   SHOAL_TRY(http->start(*listener));

@@ -15,6 +15,7 @@
 
 #include "common/result.h"
 #include "common/time.h"
+#include "page/page_port.h"
 
 namespace shoal {
 
@@ -34,12 +35,11 @@ class LoopbackHttp {
   static constexpr Duration kIdle = 5s;          // without a byte
 
   struct Options {
-    std::uint16_t port = 0;  // 0: any
-    bool or_any = false;     // where that one is taken
-    bool stays = true;       // /events is there
-    PageAnswers answers{};   // of what is no asset (page/page_assets.h)
+    PagePort at{.port = 0};
+    bool stays = true;      // /events is there
+    PageAnswers answers{};  // of what is no asset (page/page_assets.h)
   };
-  // ERRORS: kBusy (the port is taken), kIo.
+  // ERRORS: kBusy (the port that was named is taken), kIo.
   static Result<std::unique_ptr<LoopbackHttp>> open(Options options);
   virtual ~LoopbackHttp() = default;
 
