@@ -55,10 +55,6 @@ void FaultStory::take(const SeenEvent& event, double worked) {
 
 void FaultStory::tell_over(const EventRecord& over, double time, double worked) {
   if (!over.about || !over.stage) return;
-  const bool known = std::any_of(tales_.begin(), tales_.end(), [&](const Tale& tale) {
-    return tale.session == *over.about && (tale.what == "lost" || tale.what == "left");
-  });
-  if (known) return;  // a resumed process says it again
   const bool fault = is_fault(over.cause);
   Tale& tale = tell({.kind = fault ? Tale::Kind::kFault : Tale::Kind::kChange,
                      .at = time,
@@ -75,10 +71,8 @@ void FaultStory::name_lost(const EventRecord& lost) {
   if (!lost.entry_name || !lost.microbatch || is_lost_by_end(lost.cause)) return;
   for (auto tale = tales_.rbegin(); tale != tales_.rend(); ++tale) {
     if (tale->session != lost.entry_name->session || (tale->what != "lost" && tale->what != "left")) continue;
-    const std::uint64_t serial = lost.microbatch->serial;
-    if (std::find(tale->named.begin(), tale->named.end(), serial) != tale->named.end()) return;
     ++tale->lost;
-    if (tale->named.size() < kNamedMax) tale->named.push_back(serial);
+    if (tale->named.size() < kNamedMax) tale->named.push_back(lost.microbatch->serial);
     return;
   }
 }

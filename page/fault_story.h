@@ -23,11 +23,11 @@ struct Tale {
   // (microbatch, stage) pairs that a lost session took with it, and the first of them by serial.
   std::uint64_t lost = 0;
   std::vector<std::uint64_t> named{};
-  // From here until the rate was back at kBack of the one before. Both empty: it was not measured, or not felt yet.
+  // For how long the rate was below kBack of the one before; nothing while it is, and where nothing was measured.
+  std::optional<double> felt_s{};
+  bool felt = false;     // it still is
   double felt_from = 0;  // when it was silent, which its neighbours notice before it is told
   double before = 0;     // targets a second; 0: nothing was measured
-  std::optional<double> felt_s{};
-  bool felt = false;  // it still is
 };
 
 class FaultStory {
@@ -37,7 +37,7 @@ class FaultStory {
   static constexpr double kBack = 0.9;           // of the rate before
   static constexpr int kBackBins = 3;            // in a row
 
-  // `worked`: of a session that is over, when it last did; 0: nobody knows.
+  // What is told for the first time. `worked`: of a session that is over, when it last did; 0: nobody knows.
   void take(const SeenEvent& event, double worked = 0);
   // A whole second is over, in which so many targets were committed.
   void on_second(double begin, double targets);

@@ -45,23 +45,24 @@ void Flow::add(double amount, double time) {
 
 double Flow::per_second(double time) const { return rate_ * std::exp(-std::max(0.0, time - at_) / kRemembers); }
 
-void PeerBoard::take(const SeenEvent& event, bool commit_is_new) {
+void PeerBoard::take(const SeenEvent& event) {
   const EventRecord& r = event.record;
+  if (!event.of_trainer) {
+    if (r.event == EventKind::kBytes) take_bytes(event);
+    return;
+  }
   switch (r.event) {
     case EventKind::kMember:
       return take_member(r, event.time);
     case EventKind::kSessionOver:
       return take_over(r, event.time);
     case EventKind::kCommit:
-      if (commit_is_new) take_path(r, event.time);
-      return;
+      return take_path(r, event.time);
     case EventKind::kLost:
       if (!r.entry_name) return;
       ++work_of(r.entry_name->session).lost;
       if (SeenPeer* row = find(r.entry_name->session)) ++row->lost;
       return;
-    case EventKind::kBytes:
-      return take_bytes(event);
     default:
       return;
   }
@@ -96,7 +97,7 @@ PeerWork& PeerBoard::work_of(const Session& session) {
 }
 
 void PeerBoard::take_member(const EventRecord& member, double time) {
-  if (!member.about || !member.stage) return;
+  if (!member.about || !member.stage || is_over(*member.about)) return;
   const auto state = state_named(member.state);
   if (!state) {  // it is asked to move, or is ahead
     if (SeenPeer* row = find(*member.about); row != nullptr && member.state == "asked to move") {
@@ -107,7 +108,6 @@ void PeerBoard::take_member(const EventRecord& member, double time) {
   }
   SeenPeer& row = row_of(*member.about, member.stage->value, time);
   row.state = *state;
-  row.over = 0;
   row.reason = member.cause.substr(0, kReasonBytesMax);
 }
 
@@ -115,7 +115,7 @@ void PeerBoard::take_over(const EventRecord& over, double time) {
   if (!over.about || !over.stage) return;
   if (over_.size() < kOverMax) over_.insert(*over.about);
   SeenPeer* const row = find(*over.about);
-  if (row == nullptr || !row->lives()) return;  // one of an earlier life of the launching process, or said again
+  if (row == nullptr) return;  // one of an earlier life of the launching process
   row->state = is_fault(over.cause) ? SeenState::kLost : SeenState::kLeft;
   row->reason = over.cause.substr(0, kReasonBytesMax);
   row->over = time;
@@ -134,7 +134,7 @@ void PeerBoard::take_path(const EventRecord& commit, double time) {
     edges_[{holder, session}].add(static_cast<double>(targets), time);
     holder = session;
     SeenPeer* row = find(session);
-    if (row == nullptr && over_.contains(session)) continue;
+    if (row == nullptr && is_over(session)) continue;
     if (row == nullptr) {  // it joined an earlier life of the launching process
       row = &row_of(session, static_cast<std::uint16_t>(i), time);
       row->state = SeenState::kServing;
@@ -146,7 +146,6 @@ void PeerBoard::take_path(const EventRecord& commit, double time) {
 }
 
 void PeerBoard::take_bytes(const SeenEvent& event) {
-  if (event.of_trainer) return;
   const std::uint64_t sent = event.record.sent.value_or(0), received = event.record.received.value_or(0);
   PeerWork& work = work_of(event.session);
   work.sent += sent;

@@ -64,7 +64,8 @@ class PeerBoard {
 
   using Edge = std::pair<Session, Session>;  // from the holder; a zero session is the trainer
 
-  void take(const SeenEvent& event, bool commit_is_new);
+  // What is told for the first time.
+  void take(const SeenEvent& event);
   // Once a second: rates go on, and what is gone for long goes.
   void tick(double time);
   void set_quiet(const Session& session, double seconds);
@@ -74,6 +75,7 @@ class PeerBoard {
   const std::map<std::uint64_t, PeerWork>& work() const { return work_; }
   const PeerWork& others() const { return others_; }  // beyond kPeersMax
   SeenPeer* find(const Session& session);
+  bool is_over(const Session& session) const { return over_.contains(session); }  // it was told so
   // What its peer did; nothing where it is not known.
   PeerWork find_work(const Session& session) const;
 

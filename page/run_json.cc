@@ -20,8 +20,6 @@ Json rounded(double value) {
 }
 Json rounded(const std::optional<double>& value) { return value ? rounded(*value) : Json(nullptr); }
 Json time_of(double time) { return time > 0 ? Json(std::round(time * 1000) / 1000) : Json(nullptr); }
-// What others wrote may be no UTF-8 and is shown, never run: the page puts it in as text.
-Json text_of(const std::string& text) { return text; }
 
 std::string peer_name(std::uint64_t tag) { return hex_of_word(tag).substr(0, 8); }
 // A session among those of its peer.
@@ -30,12 +28,12 @@ std::string id_of(const Session& session) {
 }
 
 Json run_of(const RunView& view) {
-  return {{"name", text_of(view.facts().name)},
+  return {{"name", view.facts().name},
           {"key", view.facts().key},
           {"stages", view.stages()},
           {"begun", time_of(view.begun())},
-          {"ended", view.ended() ? text_of(view.end_cause().empty() ? "in order" : view.end_cause()) : Json(nullptr)},
-          {"parked", view.parked().empty() ? Json(nullptr) : text_of(view.parked())}};
+          {"ended", view.ended() ? Json(view.end_cause().empty() ? "in order" : view.end_cause()) : Json(nullptr)},
+          {"parked", view.parked().empty() ? Json(nullptr) : Json(view.parked())}};
 }
 
 Json tokens_of(const RunView& view) {
@@ -123,8 +121,7 @@ Json stages_of(const RunView& view, const std::vector<StageSum>& sums) {
   Json list = Json::array();
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const auto stage = static_cast<std::uint16_t>(i);
-    const auto found = view.tally().stages().find(stage);
-    const Tally::Stage counts = found == view.tally().stages().end() ? Tally::Stage{} : found->second;
+    const Tally::Stage counts = view.tally().of_stage(stage);
     const auto open = view.open_rounds().find(stage);
     list.push_back(
         {{"serving", sums[i].serving},
@@ -161,7 +158,7 @@ Json member_of(const SeenPeer& row, const RunView& view) {
           {"stage", row.stage},
           {"state", name_of(row.state)},
           {"asked_to_move", row.asked_to_move},
-          {"reason", text_of(row.reason)},
+          {"reason", row.reason},
           {"per_second", row.lives() ? rounded(row.rate.per_second()) : Json(0)},
           {"microbatches", row.microbatches},
           {"tokens", row.targets},
@@ -225,7 +222,7 @@ Json tales_of(const FaultStory& story) {
                     {"what", tale.what},
                     {"stage", tale.stage ? Json(*tale.stage) : Json(nullptr)},
                     {"peer", tale.session == Session{} ? Json(nullptr) : Json(peer_name(tale.session.peer_tag))},
-                    {"words", text_of(tale.words)},
+                    {"words", tale.words},
                     {"felt", tale.felt},
                     {"felt_s", rounded(tale.felt_s)},
                     {"lost", tale.lost},
@@ -254,6 +251,7 @@ Json work_of(const PeerBoard& peers) {
   return list;
 }
 
+// What others wrote may be no UTF-8, and is shown, never run: the page puts it in as text.
 std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace

@@ -62,9 +62,11 @@ struct RunMetrics::Families {
   Counter& issued = counter(registry, "shoal_microbatches_issued_total", "Microbatches issued.");
   Counter& committed = counter(registry, "shoal_microbatches_committed_total", "Microbatches committed.");
   Counter& twice = counter(registry, "shoal_counted_twice_total", "Contributions that were counted twice.");
-  Counter& faults = counter(registry, "shoal_faults_total", "Sessions lost, rounds abandoned, stages gone back.");
-  Counter& sent = counter(registry, "shoal_sent_bytes_total", "Bytes sent by the launching process.");
-  Counter& received = counter(registry, "shoal_received_bytes_total", "Bytes received by the launching process.");
+  Counter& faults = counter(registry, "shoal_faults_total",
+                            "Sessions lost, rounds abandoned, stages gone back, joiners not reached, contradictions.");
+  Counter& sent = counter(registry, "shoal_sent_bytes_total", "Bytes sent, by those whose events are here.");
+  Counter& received =
+      counter(registry, "shoal_received_bytes_total", "Bytes received, by those whose events are here.");
   Family<Gauge>& peers =
       prometheus::BuildGauge().Name("shoal_serving_peers").Help("Peers that serve a stage.").Register(registry);
   Family<Gauge>& versions =
@@ -101,8 +103,7 @@ void RunMetrics::update(const RunView& view) {
   for (const auto& [session, row] : view.peers().rows()) serving[row.stage] += row.state == SeenState::kServing;
   for (std::uint16_t stage = 0; stage < view.stages(); ++stage) {
     const prometheus::Labels label = {{"stage", std::to_string(stage)}};
-    const auto found = view.tally().stages().find(stage);
-    const Tally::Stage counts = found == view.tally().stages().end() ? Tally::Stage{} : found->second;
+    const Tally::Stage counts = view.tally().of_stage(stage);
     f.peers.Add(label).Set(static_cast<double>(serving[stage]));
     f.versions.Add(label).Set(static_cast<double>(counts.version));
     raise(f.rounds.Add(label), counts.rounds);

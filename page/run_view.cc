@@ -16,6 +16,12 @@ void SpanCounts::add(double seconds) {
   sum += seconds;
 }
 
+// A resumed process repeats what it found in its logs.
+bool RunView::is_new(const EventRecord& r) const {
+  if (r.event == EventKind::kSessionOver) return !r.about || !peers_.is_over(*r.about);
+  return tally_.is_new(r);
+}
+
 void RunView::take(const SeenEvent& told) {
   const bool commits = told.record.event == EventKind::kCommit;
   if (told.record.stage && told.record.stage->value >= kStagesMax) return;
@@ -27,18 +33,18 @@ void RunView::take(const SeenEvent& told) {
   advance(event.time);
   const EventRecord& r = event.record;
   if (event.of_trainer) {
-    const bool commit_is_new = commits && tally_.is_new(event);
-    if (commit_is_new) take_commit(r, event.time);
-    take_round(r, event.time);  // asks the tally what it knew before
+    if (!is_new(r)) return;
+    if (commits) take_commit(r, event.time);
+    take_round(r, event.time);
     const std::uint64_t faults = story_.faults();
     tally_.take(event);
-    peers_.take(event, commit_is_new);
+    peers_.take(event);
     const SeenPeer* const about = r.about ? peers_.find(*r.about) : nullptr;
     story_.take(event, about == nullptr ? 0 : about->worked);
     if (story_.faults() > faults) history_.on_fault(event.time);
     take_figures(r, event.time);
   } else {
-    peers_.take(event, false);
+    peers_.take(event);
     if (r.event == EventKind::kStepped || r.event == EventKind::kAnchor) take_delays(r);
   }
   if (r.event == EventKind::kBytes) take_bytes(event);
@@ -96,8 +102,6 @@ void RunView::take_round(const EventRecord& r, double time) {
   } else if (r.event == EventKind::kRoundAbandon) {
     open_rounds_.erase(stage);
   } else if (r.event == EventKind::kRoundCommit && r.version) {
-    const auto known = tally_.stages().find(stage);
-    if (known != tally_.stages().end() && r.version->value <= known->second.version) return;  // said again
     history_.on_round(time);
     const auto open = open_rounds_.find(stage);
     if (open == open_rounds_.end()) return;

@@ -40,8 +40,8 @@ class RunView {
  public:
   static constexpr std::size_t kUnderWayMax = 65536;
   static constexpr std::size_t kStagesMax = 512;  // events of further ones are passed over
-  static constexpr double kTimeMax =
-      4e9;  // seconds since 1970: times of events are bounded before they are reckoned with
+  // Seconds since 1970: times of events are bounded before they are reckoned with.
+  static constexpr double kTimeMax = 4e9;
 
   struct Loss {
     std::uint64_t step = 0;
@@ -90,6 +90,7 @@ class RunView {
   const std::map<std::uint16_t, OpenRound>& open_rounds() const { return open_rounds_; }
 
  private:
+  bool is_new(const EventRecord& record) const;
   void take_figures(const EventRecord& record, double time);
   void take_commit(const EventRecord& commit, double time);
   void take_round(const EventRecord& record, double time);

@@ -4,6 +4,27 @@
 
 namespace shoal {
 
+bool Tally::is_new(const EventRecord& r) const {
+  switch (r.event) {
+    case EventKind::kCommit:
+      return !r.microbatch || !committed_.contains(r.microbatch->serial);
+    case EventKind::kLost: {
+      const auto decided = r.entry_name ? decided_.find(r.entry_name->session) : decided_.end();
+      return decided == decided_.end() || !decided->second.lost.contains(r.entry_name->serial);
+    }
+    case EventKind::kRoundCommit:
+    case EventKind::kRestored:
+      return !r.stage || !r.version || r.version->value > of_stage(r.stage->value).version;
+    default:
+      return true;
+  }
+}
+
+Tally::Stage Tally::of_stage(std::uint16_t stage) const {
+  const auto found = stages_.find(stage);
+  return found == stages_.end() ? Stage{} : found->second;
+}
+
 void Tally::take(const SeenEvent& event) {
   const EventRecord& r = event.record;
   switch (r.event) {
@@ -33,7 +54,6 @@ void Tally::take(const SeenEvent& event) {
 void Tally::take_secured(const EventRecord& round) {
   if (!round.stage || !round.version || !round.secured) return;
   Stage& stage = stages_[round.stage->value];
-  if (round.version->value <= stage.version) return;  // said again
   stage.version = round.version->value;
   ++stage.rounds;
   for (const Secured& member : *round.secured) {
@@ -50,7 +70,6 @@ void Tally::take_secured(const EventRecord& round) {
 void Tally::take_restored(const EventRecord& restore) {
   if (!restore.stage || !restore.version || !restore.secured) return;
   Stage& stage = stages_[restore.stage->value];
-  if (restore.version->value <= stage.version) return;
   stage.version = restore.version->value;
   ++stage.restores;
   std::uint64_t taken = 0;
@@ -62,7 +81,7 @@ void Tally::take_restored(const EventRecord& restore) {
 void Tally::take_lost(const EventRecord& lost) {
   if (!lost.stage || !lost.entry_name) return;
   Decided& decided = decided_[lost.entry_name->session];
-  if (!decided.lost.insert(lost.entry_name->serial)) return;  // said again
+  decided.lost.insert(lost.entry_name->serial);
   ++stages_[lost.stage->value].lost;
   if (decided.secured.contains(lost.entry_name->serial)) ++twice_;
 }
@@ -77,9 +96,8 @@ void Tally::take_over(const Session& session) {
 }
 
 std::uint64_t Tally::undecided(std::uint16_t stage) const {
-  const auto found = stages_.find(stage);
-  const std::uint64_t decided =
-      found == stages_.end() ? 0 : found->second.secured + found->second.taken_back + found->second.lost;
+  const Stage counts = of_stage(stage);
+  const std::uint64_t decided = counts.secured + counts.taken_back + counts.lost;
   return committed() - std::min(committed(), decided);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // What became of the contributions: the same sums as `shoal audit` has at the end (docs/EVENTS.md), kept while events
-// come. Lines that a resumed process repeats count once. Pure.
+// come. Lines that a resumed process repeats are told apart from new ones. Pure.
 // Bounds: a bit for each microbatch, and for each decided entry of the sessions that live and of the kOverKept last
 // ones that are over.
 #include <cstdint>
@@ -22,16 +22,18 @@ class Tally {
     std::uint64_t rounds = 0, restores = 0, version = 0;
   };
 
+  // What is_new().
   void take(const SeenEvent& event);
-  // True for a `commit` that is told for the first time.
-  bool is_new(const SeenEvent& commit) const { return !committed_.contains(commit.record.microbatch->serial); }
+  // False for a `commit`, `lost`, `round_commit` or `restored` that was told before, as a resumed process repeats them.
+  bool is_new(const EventRecord& record) const;
 
   std::uint64_t issued() const { return issued_.size(); }
   std::uint64_t committed() const { return committed_.size(); }
   std::uint64_t committed_targets() const { return targets_; }
   // An entry that two rounds named, or a round and a loss; and what the trainer itself calls a contradiction.
   std::uint64_t counted_twice() const { return twice_; }
-  const std::map<std::uint16_t, Stage>& stages() const { return stages_; }
+  const std::map<std::uint16_t, Stage>& stages() const { return stages_; }  // of which something was told
+  Stage of_stage(std::uint16_t stage) const;                                // zeros where nothing was told
   // Committed, and neither secured, taken back nor lost.
   std::uint64_t undecided(std::uint16_t stage) const;
 

@@ -67,8 +67,63 @@ TEST(RunViewTest, WhatAResumedProcessRepeatsCountsOnce) {
   EXPECT_EQ(again.tally().stages().at(1).lost, 1u);
   EXPECT_EQ(again.tally().stages().at(1).secured, once.tally().stages().at(1).secured);
   EXPECT_EQ(again.story().faults(), once.story().faults());
-  EXPECT_EQ(again.peers().find_work(Story::peer(0, 0)).microbatches,
-            once.peers().find_work(Story::peer(0, 0)).microbatches);
+  EXPECT_EQ(story_of(again)["work"], story_of(once)["work"]) << "microbatches, tokens and losses of each peer";
+}
+
+TEST(RunViewTest, WhatIsLostIsNamedOnceHoweverOftenItIsTold) {
+  RunView view;
+  view.take({session_over_event(Story::peer(1, 1), StageId{1}, "silent"), kStart, true, Story::trainer()});
+  constexpr std::uint64_t kLostOnes = FaultStory::kNamedMax + 4;
+  for (int life = 0; life < 2; ++life)
+    for (std::uint64_t serial = 0; serial < kLostOnes; ++serial)
+      view.take({{.event = EventKind::kLost,
+                  .microbatch = Story::microbatch(serial),
+                  .stage = StageId{1},
+                  .entry_name = EntryName{Story::peer(1, 1), serial},
+                  .cause = "silent"},
+                 kStart + 1,
+                 true,
+                 Story::trainer()});
+  const Tale& tale = view.story().tales().back();
+  EXPECT_EQ(tale.lost, kLostOnes);
+  EXPECT_EQ(tale.named.size(), FaultStory::kNamedMax);
+  EXPECT_EQ(view.peers().find_work(Story::peer(1, 1)).lost, kLostOnes);
+}
+
+TEST(RunViewTest, ALostSessionIsOneFaultHoweverOftenItIsTold) {
+  RunView view;
+  const auto over = [&] {
+    view.take({session_over_event(Story::peer(1, 1), StageId{1}, "silent"), kStart, true, Story::trainer()});
+  };
+  over();
+  for (std::size_t i = 0; i <= FaultStory::kToldMax; ++i)
+    view.take({{.event = EventKind::kMember, .stage = StageId{0}, .about = Story::peer(0, 0), .state = "joined"},
+               kStart,
+               true,
+               Story::trainer()});
+  ASSERT_GT(view.story().forgotten(), 0u);
+  over();
+  EXPECT_EQ(view.story().faults(), 1u);
+}
+
+TEST(RunViewTest, AStageThatWentBackIsOneFaultHoweverOftenItIsTold) {
+  RunView view;
+  for (int life = 0; life < 2; ++life)
+    view.take({restored_event(StageId{0}, RoundId{3}, Version{2}, Version{1}, {}, {}, {}, "nobody has it"), kStart,
+               true, Story::trainer()});
+  EXPECT_EQ(view.story().faults(), 1u);
+  EXPECT_EQ(view.story().tales().size(), 1u);
+  EXPECT_EQ(view.tally().of_stage(0).restores, 1u);
+}
+
+// A peer's file tells of nobody's work but in bytes.
+TEST(RunViewTest, WhatAPeerTellsOfSessionsIsNotTaken) {
+  RunView view;
+  view.take({{.event = EventKind::kMember, .stage = StageId{0}, .about = Story::peer(0, 0), .state = "serving"},
+             kStart,
+             false,
+             Story::peer(1, 0)});
+  EXPECT_TRUE(view.peers().rows().empty());
 }
 
 TEST(RunViewTest, WhatTwoRoundsNameIsCountedTwice) {
