@@ -4,13 +4,13 @@
 #include <filesystem>
 
 #include "cli/kept_run.h"
+#include "cli/layout_report.h"
 #include "cli/outcome.h"
 #include "cli/page_option.h"
 #include "cli/program.h"
 #include "cli/saved_states.h"
 #include "common/os/file_storage.h"
 #include "dht/record.h"
-#include "layout/peer_list.h"
 
 namespace shoal {
 namespace {
@@ -102,9 +102,7 @@ Result<RunConfig> load_run(LaunchArguments& arguments) {
 
 Result<std::map<PeerId, StageId>> load_layout(const LaunchArguments& arguments, const RunConfig& config) {
   if (arguments.layout.empty()) return std::map<PeerId, StageId>();
-  SHOAL_ASSIGN(const Bytes bytes, read_file(arguments.layout, kPeerListBytesMax));
-  SHOAL_ASSIGN(const PeerList list,
-               parse_peer_list({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, arguments.layout));
+  SHOAL_ASSIGN(const PeerList list, load_peer_list(arguments.layout));
   return wishes_of(list, config.pipeline.stages);
 }
 

@@ -188,9 +188,13 @@ Status write_layout(const PeerList& list, const PlannedLayout& planned, std::uin
 
 }  // namespace
 
+Result<PeerList> load_peer_list(const std::string& path) {
+  SHOAL_ASSIGN(const std::string text, text_in(path, kPeerListBytesMax));
+  return parse_peer_list(text, path);
+}
+
 Status report_layout(const RunConfig& config, const LayoutArguments& arguments, bool json) {
-  SHOAL_ASSIGN(const std::string text, text_in(arguments.peers, kPeerListBytesMax));
-  SHOAL_ASSIGN(const PeerList list, parse_peer_list(text, arguments.peers));
+  SHOAL_ASSIGN(const PeerList list, load_peer_list(arguments.peers));
   std::optional<LinkTable> links;
   if (!arguments.links.empty()) {
     SHOAL_ASSIGN(const std::string table, text_in(arguments.links, kLinkTableBytesMax));

@@ -1,13 +1,10 @@
 #include "page/replay.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <queue>
 
-#include "common/packed/byte_source.h"
 #include "events/audit/event_lines.h"
-#include "events/event_segments.h"
 #include "page/run_json.h"
 #include "page/run_metrics.h"
 
@@ -25,26 +22,6 @@ Status go_on(FileLines& file) {
   SHOAL_ASSIGN(file.event, file.lines.next());
   if (file.event != nullptr) file.time = std::max(file.time, file.event->time);
   return {};
-}
-
-Result<std::vector<AuditSource>> sources_in(const std::string& folder, const Replay::Progress& progress) {
-  std::error_code failure;
-  if (!std::filesystem::is_directory(folder, failure))
-    return make_error(ErrorCode::kMissing, folder + ": no such folder");
-  SHOAL_ASSIGN(std::vector<EventFile> files, event_files_in(folder));
-  if (files.empty())
-    return make_error(ErrorCode::kMissing, folder + ": holds no *.jsonl file (written by --events FILE)");
-  std::uint64_t total = 0;
-  for (const EventFile& file : files) total += bytes_of_files(file.parts);
-  FirstReads told;
-  if (progress)
-    told = [progress, total, done = std::make_shared<std::uint64_t>(0)](std::uint64_t bytes) {
-      *done += bytes;
-      progress(std::min(*done, total), total);
-    };
-  std::vector<AuditSource> sources;
-  for (EventFile& file : files) sources.push_back(file_source(std::move(file), told));
-  return sources;
 }
 
 }  // namespace

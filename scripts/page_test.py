@@ -104,7 +104,7 @@ def tiles(browser):
 
 
 def judge_console(browser, what):
-    said = [entry for entry in browser.get_log("browser")]
+    said = browser.get_log("browser")
     check(f"{what}: nothing on the console", not said, said[:5])
 
 
@@ -201,7 +201,7 @@ def judge_middle(browser, address, snapshot, out):
     until("play", lambda: float(drawn(browser)) > at)
 
 
-def hostile_names(shoal, work, out):
+def hostile_names(shoal, work):
     """What a line says is text, whatever it is."""
     folder = work / "hostile"
     folder.mkdir()
@@ -239,12 +239,12 @@ def live(shoal, text, out, work):
     browser = open_browser()
     try:
         address = program.address()
-        until("tokens", lambda: read_json(address, "snapshot.json")["moment"].get("tokens", {}).get("per_second", 0) > 0)
+        until("tokens", lambda: read_json(address, "snapshot.json")["moment"]["tokens"]["per_second"] > 0)
         browser.get(address)
         until("the page", lambda: drawn(browser))
         first = float(drawn(browser))
         until("the next moment", lambda: float(drawn(browser)) > first)
-        peers = [int(pid) for pid in subprocess.run(["pgrep", "-P", str(launch_parent(program)), "-f", " join "], capture_output=True, text=True).stdout.split()]
+        peers = [int(pid) for pid in subprocess.run(["pgrep", "-P", str(program.process.pid), "-f", " join "], capture_output=True, text=True).stdout.split()]
         check("the demo's peers are there", len(peers) == 4, peers)
         if peers:
             os.kill(peers[0], signal.SIGKILL)
@@ -258,10 +258,6 @@ def live(shoal, text, out, work):
     finally:
         browser.quit()
         program.end()
-
-
-def launch_parent(program):
-    return program.process.pid
 
 
 def missing():
@@ -293,7 +289,7 @@ def main():
     text = arguments.text or str(build.parent / "deps/text/jargon.txt")
     with tempfile.TemporaryDirectory() as name:
         work = pathlib.Path(name)
-        hostile_names(shoal, work, out)
+        hostile_names(shoal, work)
         live(shoal, text, out, work)
         replay(shoal, arguments.events or str(work / "demo/events"), out, work)
     print(f"pictures in {out}")

@@ -3,10 +3,8 @@
 #include "events/audit/audit.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "common/hex.h"
-#include "common/packed/byte_source.h"
 #include "events/audit/audit_books.h"
 #include "events/audit/authority_story.h"
 #include "events/audit/event_lines.h"
@@ -360,22 +358,7 @@ AuditReport audit_texts(const std::map<std::string, std::string>& files) {
 }
 
 Result<AuditReport> audit_folder(const std::string& folder, const AuditProgress& progress) {
-  std::error_code failure;
-  if (!std::filesystem::is_directory(folder, failure))
-    return make_error(ErrorCode::kMissing, folder + ": no such folder");
-  SHOAL_ASSIGN(std::vector<EventFile> files, event_files_in(folder));
-  if (files.empty())
-    return make_error(ErrorCode::kMissing, folder + ": holds no *.jsonl file (written by --events FILE)");
-  std::uint64_t total = 0, done = 0;
-  for (const EventFile& file : files) total += bytes_of_files(file.parts);
-  FirstReads told;
-  if (progress)
-    told = [&](std::uint64_t bytes) {
-      done += bytes;
-      progress(std::min(done, total), total);
-    };
-  std::vector<AuditSource> sources;
-  for (EventFile& file : files) sources.push_back(file_source(std::move(file), told));
+  SHOAL_ASSIGN(const std::vector<AuditSource> sources, sources_in(folder, progress));
   return Auditor().run(sources);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "common/packed/byte_source.h"
@@ -67,6 +68,26 @@ AuditSource file_source(EventFile file, FirstReads told) {
     return [parts = std::make_shared<Parts>(paths, told, seen)](std::span<char> out) { return parts->read(out); };
   };
   return source;
+}
+
+Result<std::vector<AuditSource>> sources_in(const std::string& folder, const AuditProgress& progress) {
+  std::error_code failure;
+  if (!std::filesystem::is_directory(folder, failure))
+    return make_error(ErrorCode::kMissing, folder + ": no such folder");
+  SHOAL_ASSIGN(std::vector<EventFile> files, event_files_in(folder));
+  if (files.empty())
+    return make_error(ErrorCode::kMissing, folder + ": holds no *.jsonl file (written by --events FILE)");
+  std::uint64_t total = 0;
+  for (const EventFile& file : files) total += bytes_of_files(file.parts);
+  FirstReads told;
+  if (progress)
+    told = [progress, total, done = std::make_shared<std::uint64_t>(0)](std::uint64_t bytes) {
+      *done += bytes;
+      progress(std::min(*done, total), total);
+    };
+  std::vector<AuditSource> sources;
+  for (EventFile& file : files) sources.push_back(file_source(std::move(file), told));
+  return sources;
 }
 
 // `whole`: it ended with a newline. A line longer than kLineBytesMax is given in parts, none of which can be read.

@@ -73,7 +73,7 @@ function spark() {
 }
 
 function drawGlance() {
-  const { tokens, loss, count, stages, members, weakest, run: of } = run.moment;
+  const { tokens, loss, count, stages, weakest, run: of } = run.moment;
   const serving = stages.reduce((sum, s) => sum + s.serving, 0), all = stages.reduce((sum, s) => sum + s.members, 0);
   const empty = stages.findIndex((s) => s.serving === 0);
   const tiles = [];
@@ -211,7 +211,7 @@ function rowsOf() {
     if (time + h.width_s <= now) rateRows.push([x, h.per_second[i]]);
     if (h.rounds[i] || h.faults[i]) ticks.push([x, h.rounds[i], h.faults[i]]);
   }
-  return { lossRows, rateRows, ticks, end: Math.max(1, now - begin) };
+  return { lossRows, rateRows, ticks };
 }
 
 let ticks = [], synced = false;

@@ -83,7 +83,9 @@ TEST(ReplayTest, LinesThatCannotBeReadArePassedOver) {
   const ScratchFolder folder;
   write_files(Story::whole(), folder, 1);
   folder.write("torn.jsonl", "{\"time\":1,\"eve\n\xff\xfe\n[]\n{\"time\":17e300,\"event\":\"bytes\"");
-  EXPECT_TRUE(Replay::read(folder.path(), {}).ok());
+  const auto replay = Replay::read(folder.path(), {});
+  ASSERT_TRUE(replay.ok());
+  EXPECT_EQ(replay->lines(), Story::whole().lines.size());
 }
 
 TEST(ReplayTest, AFolderWithoutFilesIsRefused) {
