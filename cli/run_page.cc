@@ -21,9 +21,7 @@ RunFacts run_facts(const RunConfig& config) {
 }
 
 void count_entropies(const Samples& samples, const RunConfig& config, RunFacts& facts) {
-  std::vector<ByteView> texts;
-  for (const TokenFile& file : samples.text().training) texts.push_back(file.ids());
-  const TextEntropy entropy = text_entropy(texts, config.token_dtype());
+  const TextEntropy entropy = training_entropy(samples.text(), config.token_dtype());
   facts.unigram = entropy.unigram;
   facts.bigram = entropy.bigram;
 }

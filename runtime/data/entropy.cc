@@ -72,4 +72,10 @@ TextEntropy text_entropy(const std::vector<ByteView>& files, DType width) {
   return width == DType::kU8 ? of_bytes(files) : of_ids(files, width);
 }
 
+TextEntropy training_entropy(const TextSet& text, DType width) {
+  std::vector<ByteView> files;
+  for (const TokenFile& file : text.training) files.push_back(file.ids());
+  return text_entropy(files, width);
+}
+
 }  // namespace shoal

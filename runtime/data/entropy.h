@@ -4,6 +4,7 @@
 
 #include "common/bytes.h"
 #include "common/tensor_view.h"
+#include "runtime/data/text_set.h"
 
 namespace shoal {
 
@@ -17,5 +18,6 @@ struct TextEntropy {
 // kIdsCounted, since memory goes by their number.
 inline constexpr std::size_t kIdsCounted = std::size_t{16} << 20;
 TextEntropy text_entropy(const std::vector<ByteView>& files, DType width);
+TextEntropy training_entropy(const TextSet& text, DType width);  // of what is trained on
 
 }  // namespace shoal

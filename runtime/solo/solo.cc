@@ -24,10 +24,8 @@ class Solo {
         order_(samples_.order(config_.run.seed)) {}
 
   Result<SoloResult> run() {
-    std::vector<ByteView> texts;
-    for (const TokenFile& file : samples_.text().training) texts.push_back(file.ids());
     result_.bytes_a_token = static_cast<int>(size_of(config_.token_dtype()));
-    result_.entropy = text_entropy(texts, config_.token_dtype());
+    result_.entropy = training_entropy(samples_.text(), config_.token_dtype());
     if (delayed_) note_delays();
     if (edges_) note("between stages goes " + edges_->text());
     SHOAL_TRY(train());
