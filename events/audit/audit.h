@@ -14,13 +14,13 @@
 // Files are read in pieces, the trainer's first, so that every line of a peer is judged when it is read. Memory: what
 // was committed (about 200 bytes for each stage of a microbatch), and of one peer's file what is open there.
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/result.h"
-#include "events/audit/event_lines.h"
 #include "events/delay.h"
 
 namespace shoal {
@@ -68,7 +68,9 @@ struct AuditReport {
   std::uint64_t missing = 0;  // lines that processes could not write, by their own count
 };
 
-// ERRORS: sources_in's.
+// All *.jsonl files of the folder. `progress` is told how many bytes of how many are read, after each piece. ERRORS:
+// kMissing (no folder, no such file), kIo.
+using AuditProgress = std::function<void(std::uint64_t bytes, std::uint64_t of)>;
 Result<AuditReport> audit_folder(const std::string& folder, const AuditProgress& progress = {});
 AuditReport audit_texts(const std::map<std::string, std::string>& files);  // by name
 

@@ -70,7 +70,7 @@ AuditSource file_source(EventFile file, FirstReads told) {
   return source;
 }
 
-Result<std::vector<AuditSource>> sources_in(const std::string& folder, const AuditProgress& progress) {
+Result<std::vector<AuditSource>> sources_in(const std::string& folder, const ReadProgress& progress) {
   std::error_code failure;
   if (!std::filesystem::is_directory(folder, failure))
     return make_error(ErrorCode::kMissing, folder + ": no such folder");

@@ -30,8 +30,8 @@ using FirstReads = std::function<void(std::uint64_t bytes)>;
 AuditSource file_source(EventFile file, FirstReads told = {});  // ERRORS of Read: ByteSource's
 // All *.jsonl files of the folder. `progress` is told how many bytes of how many are read, after each piece. ERRORS:
 // kMissing (no folder, no such file), kIo.
-using AuditProgress = std::function<void(std::uint64_t bytes, std::uint64_t of)>;
-Result<std::vector<AuditSource>> sources_in(const std::string& folder, const AuditProgress& progress);
+using ReadProgress = std::function<void(std::uint64_t bytes, std::uint64_t of)>;
+Result<std::vector<AuditSource>> sources_in(const std::string& folder, const ReadProgress& progress);
 
 class EventLines {
  public:
