@@ -2,12 +2,14 @@
 
   /usr/bin/python3 scripts/page_test.py --build build/release      (scripts/setup --page-tests installs what it needs)
 
-What it holds the page to: the figures on it are those of snapshot.json, a moment of a replay is that moment, the end has
-the sums of `shoal audit`, no name is run as markup, nothing is said on the console, nothing comes from elsewhere, it is
-drawn in light and dark and on a phone, and a killed peer of a live run is shown. Pictures stay in the folder of --out.
-Exit code 77: no Chromium, chromedriver or Selenium is here.
+A scripted swarm of real processes trains, one of its peers is killed, and it ends. Held to: the figures on the page are
+those of snapshot.json, the killed peer is shown, other sites are refused, the replay of the swarm's event files has the
+sums of `shoal audit`, a moment of it is that moment, no name is run as markup, nothing is said on the console, nothing
+comes from elsewhere, and it is drawn in light and dark and on a phone. Pictures stay in the folder of --out.
+Exit code 77: no Chromium, chromedriver or Selenium is here. GTEST_OUTPUT=json:FILE: a report as GoogleTest's.
 """
 import argparse
+import http.server
 import json
 import os
 import pathlib
@@ -17,247 +19,434 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from local_swarm import ROOT, Swarm, make_text, run_file, say  # noqa: E402
+
 SKIPPED = 77
-PATIENCE_S = 60
+PATIENCE_S = 60  # a bound on a machine that hangs; it decides nothing
+SUITE = "BrowserTest"
+DESK, PHONE = (1280, 1500), (390, 2400)
 
-failures = []
-passed = 0
+
+class Cases:
+    """Named like tests of GoogleTest, said like them, and reported like them."""
+
+    def __init__(self):
+        self.done = []  # (name, failures or None where it was skipped)
+        self.failures = []
+
+    def run(self, name, case):
+        print(f"[ RUN      ] {SUITE}.{name}", flush=True)
+        self.failures, begin = [], time.monotonic()
+        try:
+            case()
+        except Exception as failure:  # what a browser or a process does not do is a failure of this case alone
+            self.fail(f"{type(failure).__name__}: {failure}")
+        word = "[  FAILED  ]" if self.failures else "[       OK ]"
+        print(f"{word} {SUITE}.{name} ({1000 * (time.monotonic() - begin):.0f} ms)", flush=True)
+        self.done.append((name, self.failures))
+
+    def skip(self, name, why):
+        print(f"[ RUN      ] {SUITE}.{name}\n{why}\n[  SKIPPED ] {SUITE}.{name} (0 ms)", flush=True)
+        self.done.append((name, None))
+
+    def fail(self, text):
+        self.failures.append(text)
+        print(text, flush=True)
+
+    def holds(self, what, holds, detail=""):
+        if not holds:
+            self.fail(f"{what}: {detail}")
+
+    def equal(self, what, found, wanted):
+        self.holds(what, found == wanted, f"{found!r}, not {wanted!r}")
+
+    def report(self, wish):
+        if not wish.startswith("json:"):
+            return
+        cases = [{"name": name, "status": "RUN", "result": "SKIPPED" if failures is None else "COMPLETED",
+                  **({"failures": [{"failure": text} for text in failures]} if failures else {})} for name, failures in self.done]
+        pathlib.Path(wish[5:]).write_text(json.dumps({"testsuites": [{"name": SUITE, "testsuite": cases}]}))
 
 
-def check(what, holds, detail=""):
-    global passed
-    if holds:
-        passed += 1
-        return
-    failures.append(f"{what}: {detail}")
-    print(f"FAILED {what}: {detail}", file=sys.stderr)
+def read(address, path):
+    with urllib.request.urlopen(address + path, timeout=PATIENCE_S) as answer:
+        return answer.read()
 
 
 def read_json(address, path):
-    with urllib.request.urlopen(address + path, timeout=PATIENCE_S) as answer:
-        return json.load(answer)
+    return json.loads(read(address, path))
 
 
 def until(what, done):
-    """Asks again until it holds; the time is a bound on a machine that hangs and decides nothing."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         found = done()
         if found:
             return found
-        time.sleep(0.05)
+        time.sleep(0.02)
     raise RuntimeError(f"{what} did not come within {PATIENCE_S} s")
 
 
-class Program:
-    """A shoal process whose lines on stderr name its page."""
+def page_in(log):
+    found = re.search(r"page (http://127\.0\.0\.1:\d+/)", pathlib.Path(log).read_text())
+    return found and found.group(1)
 
-    def __init__(self, words, log):
-        self.log = log
-        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=open(log, "wb"))
 
-    def address(self):
+class Watch:
+    """`shoal watch` of a folder, on a port of its own."""
+
+    def __init__(self, shoal, folder, log):
+        with open(log, "wb") as said:
+            self.process = subprocess.Popen([shoal, "watch", folder, "--page=0"], stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+
         def look():
             if self.process.poll() is not None:
-                raise RuntimeError(f"{self.process.args} ended: {pathlib.Path(self.log).read_text()[-2000:]}")
-            found = re.search(r"page (http://127\.0\.0\.1:\d+/)", pathlib.Path(self.log).read_text())
-            return found and found.group(1)
+                raise RuntimeError(f"watch ended: {pathlib.Path(log).read_text()[-2000:]}")
+            return page_in(log)
 
-        return until("the page's address", look)
+        self.address = until("the page's address", look)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+class Browser:
+    """One Chromium for all; it takes evil.example for this machine, as a name that somebody bound to it."""
+
+    def __init__(self):
+        from selenium import webdriver
+        from selenium.webdriver.chrome.service import Service
+
+        options = webdriver.ChromeOptions()
+        for word in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+                     "--hide-scrollbars", "--host-resolver-rules=MAP evil.example 127.0.0.1"]:
+            options.add_argument(word)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+        self.driver.set_script_timeout(PATIENCE_S)
+        self.driver.set_page_load_timeout(PATIENCE_S)
+
+    def look(self, dark=False, size=DESK):
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE})
+
+    def open(self, address):
+        self.messages()
+        self.driver.get_log("browser")
+        self.driver.get(address)
+        until("the page", self.drawn)
+
+    def ask(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def drawn(self):
+        """The moment that the page shows; nothing before it shows one."""
+        drawn = self.ask("return document.body && document.body.dataset.drawn")
+        return drawn and float(drawn)
+
+    def text(self, where):
+        return self.ask("return document.getElementById(arguments[0]).textContent", where)
+
+    def count(self, selector):
+        return self.ask("return document.querySelectorAll(arguments[0]).length", selector)
+
+    def figures(self):
+        """What is on the page at one moment."""
+        return self.ask("return { time: Number(document.body.dataset.drawn), dots: document.querySelectorAll('#map .dot[role=button]').length, tiles: "
+                        "Object.fromEntries([...document.querySelectorAll('.tile')].map((t) => [t.querySelector('b').textContent, t.querySelector('strong').textContent.trim()])) }")
+
+    def messages(self):
+        """What the browser did with the network since it was asked last."""
+        return [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
+
+    def paints(self):
+        marks = self.ask("return performance.getEntriesByType('paint').concat(performance.getEntriesByName('drawn')).map((p) => [p.name, p.startTime])")
+        return ", ".join(f"{name} {ms:.0f} ms" for name, ms in marks)
 
     def end(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-            try:
-                self.process.wait(PATIENCE_S)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
+        self.driver.quit()
 
 
-def open_browser(dark=False, size=(1280, 1500)):
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    for word in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-                 f"--window-size={size[0]},{size[1]}", "--hide-scrollbars"]:
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    browser = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
-    browser.set_script_timeout(PATIENCE_S)
-    if dark:
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size[0] < 600})
-    return browser
-
-
-def drawn(browser):
-    return browser.execute_script("return document.body && document.body.dataset.drawn")
-
-
-def tiles(browser):
-    return browser.execute_script(
-        "return Object.fromEntries([...document.querySelectorAll('.tile')].map((t) => [t.querySelector('b').textContent, t.querySelector('strong').textContent]))")
-
-
-def judge_console(browser, what):
-    said = browser.get_log("browser")
-    check(f"{what}: nothing on the console", not said, said[:5])
-
-
-def judge_requests(browser, address, what):
-    asked = set()
-    for entry in browser.get_log("performance"):
-        message = json.loads(entry["message"])["message"]
-        if message["method"] == "Network.requestWillBeSent":
-            asked.add(message["params"]["request"]["url"])
-    foreign = [url for url in asked if not url.startswith(address) and not url.startswith(("chrome", "data:", "about:"))]
-    check(f"{what}: nothing comes from elsewhere", not foreign, foreign)
+# Each of these asks for PAGE from a page of another origin, and reads nothing of it.
+HOSTILE_PAGE = """<!DOCTYPE html><title>another site</title>
+<script>
+const heard = [];
+const tell = (what, text) => heard.push([what, String(text)]);
+async function ask(what, path, how) {
+  try { tell(what, await (await fetch(PAGE + path, how)).text()); } catch (refusal) { tell(what, ""); }
+}
+function put(name, attributes) {
+  return new Promise((done) => {
+    const made = Object.assign(document.createElement(name), attributes);
+    made.onload = () => { try { tell(name, made.contentDocument ? made.contentDocument.body.textContent : ""); } catch (refusal) { tell(name, ""); } done(); };
+    made.onerror = () => { tell(name, ""); done(); };
+    document.body.append(made);
+  });
+}
+window.attack = async () => {
+  await ask("fetch", "snapshot.json");
+  await ask("fetch without asking", "snapshot.json", { mode: "no-cors" });
+  await ask("events", "events", { mode: "no-cors" });
+  await ask("POST", "", { method: "POST", body: "{}", mode: "no-cors" });
+  await ask("POST of JSON", "snapshot.json", { method: "POST", body: "{}", headers: { "Content-Type": "application/json" } });
+  await ask("PUT", "snapshot.json", { method: "PUT", body: "x" });
+  await ask("DELETE", "", { method: "DELETE" });
+  await put("script", { src: PAGE + "page.js" });
+  await put("img", { src: PAGE + "fish.svg" });
+  await put("link", { rel: "stylesheet", href: PAGE + "page.css" });
+  await put("iframe", { src: PAGE });
+  return [heard, typeof run];
+};
+</script><body></body>
+"""
 
 
-def picture(browser, out, name):
-    path = out / f"{name}.png"
-    browser.save_screenshot(str(path))
-    check(f"picture {name}", path.stat().st_size > 10_000, "is empty")
+class HostileSite:
+    """A web server of this machine that is not ours."""
+
+    def __init__(self, page):
+        text = HOSTILE_PAGE.replace("PAGE", json.dumps(page)).encode()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
 
 
-def judge_widths(browser, what):
-    wide = browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
-    check(f"{what}: nothing sticks out", wide <= 0, f"{wide} pixels")
+class PageTest:
+    def __init__(self, arguments, work):
+        self.cases = Cases()
+        self.build = pathlib.Path(arguments.build).resolve()
+        self.shoal = str(self.build / "bin/shoal")
+        self.out = pathlib.Path(arguments.out or self.build / "page-pictures")
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.work, self.events, self.browser, self.swarm = work, arguments.events, None, None
 
+    def run(self):
+        self.browser = Browser()
+        try:
+            self.cases.run("WhatAnybodyWroteIsText", self.hostile_names)
+            if not self.events:
+                self.live()
+            self.replay()
+        finally:
+            self.browser.end()
 
-def replay(shoal, folder, out, work):
-    audit = json.loads(subprocess.run([shoal, "--json", "audit", folder], capture_output=True, text=True).stdout)
-    program = Program([shoal, "watch", folder, "--page=0"], work / "watch.log")
-    try:
-        address = program.address()
-        snapshot = read_json(address, "snapshot.json")
-        count = snapshot["moment"]["count"]
-        for ours, theirs in [("issued", "issued"), ("committed", "committed"), ("lost", "lost"), ("secured", "secured"), ("twice", "counted_twice"),
-                             ("taken_back", "taken_back")]:
-            check(f"replay's {ours} is the audit's", count[ours] == audit[theirs], f"{count[ours]} and {audit[theirs]}")
-        for name, dark, size in [("replay-light", False, (1280, 1500)), ("replay-dark", True, (1280, 1500)), ("replay-phone", False, (390, 2400))]:
-            browser = open_browser(dark, size)
-            try:
-                browser.get(address)
-                until("the page", lambda: drawn(browser))
-                until("the end of the run", lambda: abs(float(drawn(browser)) - snapshot["moment"]["time"]) < 0.01)
-                judge_page(browser, snapshot, name)
-                judge_widths(browser, name)
-                picture(browser, out, name)
-                if name == "replay-light":
-                    first_paint(browser)
-                    judge_middle(browser, address, snapshot, out)
-                judge_console(browser, name)
-                judge_requests(browser, address, name)
-            finally:
-                browser.quit()
-    finally:
-        program.end()
+    # ---- judged of every page ----
+    def judge(self, address):
+        said = self.browser.driver.get_log("browser")
+        self.cases.holds("nothing is said on the console", not said, said[:5])
+        asked = {m["params"]["request"]["url"] for m in self.browser.messages() if m["method"] == "Network.requestWillBeSent"}
+        self.cases.equal("nothing comes from elsewhere", [url for url in asked if not url.startswith((address, "data:"))], [])
+        wide = self.browser.ask("return document.documentElement.scrollWidth - window.innerWidth")
+        self.cases.holds("nothing sticks out", wide <= 0, f"{wide} pixels")
 
+    def judge_figures(self, moment, shown):
+        tiles = shown["tiles"]
+        self.cases.equal("counted twice", tiles["Counted twice"].split()[0], str(moment["count"]["twice"]))
+        newest = moment["loss"]["newest"]
+        self.cases.equal("loss", tiles["Loss"], "–" if newest is None else f"{newest:.3f}")
+        self.cases.equal("faults", tiles["Faults"], str(moment["faults"]))
+        self.cases.equal("peers", tiles["Peers"].split()[0], str(sum(stage["serving"] for stage in moment["stages"])))
+        self.cases.equal("a dot for each member", shown["dots"], len(moment["members"]))
 
-def first_paint(browser):
-    ms = browser.execute_script("return performance.getEntriesByType('paint').map((p) => [p.name, p.startTime])")
-    print(f"paint: {ms}")
+    def picture(self, name):
+        path = self.out / f"{name}.png"
+        self.browser.driver.save_screenshot(str(path))
+        self.cases.holds(f"the picture {name}", path.stat().st_size > 10_000, "is empty")
 
+    # ---- what a line says is text, whatever it is ----
+    def hostile_names(self):
+        folder = self.work / "hostile"
+        folder.mkdir()
+        key, peer = "ab" * 32, "1111111111111111.0000000000000001"
+        head = {"role": "trainer", "run": key, "peer": key, "session": "abababababababab.0000000000000001"}
+        evil = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
+        lines = [
+            {"time": 1.0e9, "event": "start", **head},
+            {"time": 1.0e9 + 1, "event": "member", **head, "stage": 0, "about": peer, "state": "joined", "cause": evil},
+            {"time": 1.0e9 + 2, "event": "session_over", **head, "stage": 0, "about": peer, "cause": evil},
+            {"time": 1.0e9 + 3, "event": "unreachable", **head, "about": peer, "cause": evil},
+        ]
+        (folder / "launch.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        with Watch(self.shoal, str(folder), self.work / "hostile.log") as watch:
+            self.browser.look()
+            self.browser.open(watch.address)
+            self.browser.ask("document.getElementById('all-tales').click()")
+            self.cases.holds("it is shown", evil in self.browser.text("tales"), self.browser.text("tales"))
+            self.cases.equal("it makes no element", self.browser.count("main img, main script"), 0)
+            self.cases.holds("it is not run", self.browser.driver.title != "run", self.browser.driver.title)
+            self.judge(watch.address)
 
-def judge_page(browser, snapshot, what):
-    moment = snapshot["moment"]
-    shown = tiles(browser)
-    check(f"{what}: counted twice", shown["Counted twice"].split()[0] == str(moment["count"]["twice"]), shown)
-    newest = moment["loss"]["newest"]
-    check(f"{what}: loss", shown["Loss"].strip() == (f"{newest:.3f}" if newest is not None else "–"), shown)
-    check(f"{what}: faults", shown["Faults"].strip() == str(moment["faults"]), shown)
-    serving = sum(stage["serving"] for stage in moment["stages"])
-    check(f"{what}: peers", shown["Peers"].split()[0] == str(serving), shown)
-    dots = browser.execute_script("return document.querySelectorAll('#map .dot[role=button]').length")
-    check(f"{what}: a dot for each member", dots == len(moment["members"]), f"{dots} for {len(moment['members'])}")
-    faults = sum(tale["fault"] for tale in snapshot["story"]["tales"])
-    told = browser.execute_script("return document.querySelectorAll('#tales li.fault').length")
-    check(f"{what}: each fault in words", told == min(faults, 100), f"{told} of {faults}")
-    check(f"{what}: curves", browser.execute_script("return document.querySelectorAll('.curve canvas').length") >= 2, "none")
+    # ---- a run that trains ----
+    def live(self):
+        text = self.work / "text"
+        make_text(text)
+        folder = self.work / "swarm"
+        folder.mkdir()
+        with Swarm(str(self.build / "bin"), str(folder), run_file(text, "diloco", 2, 2), launch_options=["--page=0"]) as swarm:
+            self.swarm = swarm
+            swarm.start_launch()
+            for peer in range(4):
+                swarm.add_peer(stage=peer % 2)
+            address = until("the page's address", lambda: page_in(swarm.launch.log + ".err"))
+            self.cases.run("ARunIsShownWhileItTrains", lambda: self.training(address))
+            self.cases.run("AKilledPeerIsShown", lambda: self.killed(address))
+            self.cases.run("OtherSitesAreRefused", lambda: self.other_sites(address))
+            self.cases.run("TheEndIsShown", self.end)
+            self.events = swarm.events
 
+    def training(self, address):
+        swarm = self.swarm
+        swarm.until(lambda: len(swarm.commits) > 50 and all(peer.serving for peer in swarm.peers), PATIENCE_S, "a swarm that trains")
+        self.browser.open(address)
+        print(f"first paint of a run that trains: {self.browser.paints()}")
+        first = self.browser.drawn()
+        until("the next moment", lambda: self.browser.drawn() > first)
+        until("peers that serve", lambda: self.browser.figures()["tiles"]["Peers"].split()[0] == "4")
+        moment, shown = until("the moment that snapshot.json has, too", lambda: self.same_moment(address))
+        self.judge_figures(moment, shown)
+        self.cases.equal("nothing is counted twice", moment["count"]["twice"], 0)
+        self.cases.equal("its health", read(address, "healthz"), b"ok\n")
+        self.judge(address)
 
-def judge_middle(browser, address, snapshot, out):
-    span = snapshot["replay"]
-    middle = (span["from"] + span["to"]) / 2
-    browser.execute_script("const s = document.getElementById('slider'); s.value = 500; s.dispatchEvent(new Event('input'));")
-    until("the middle", lambda: abs(float(drawn(browser)) - middle) < (span["to"] - span["from"]) / 20)
-    then = read_json(address, f"moment.json?at={middle}")
-    shown = tiles(browser)
-    check("middle: loss", shown["Loss"].strip() == f"{then['loss']['newest']:.3f}", f"{shown} and {then['loss']}")
-    check("middle: fewer were committed", then["count"]["committed"] < snapshot["moment"]["count"]["committed"], then["count"])
-    picture(browser, out, "replay-middle")
-    # By the keyboard alone: the first dot of a peer, then its figures.
-    browser.execute_script("document.querySelector('#map .dot[role=button]').focus()")
-    from selenium.webdriver.common.keys import Keys
-    browser.switch_to.active_element.send_keys(Keys.ENTER)
-    check("a chosen peer tells its figures", "microbatches accepted" in browser.execute_script("return document.getElementById('peer').textContent"), "")
-    browser.execute_script("document.getElementById('speed').value = '300'; document.getElementById('play').click();")
-    at = float(drawn(browser))
-    until("play", lambda: float(drawn(browser)) > at)
+    def same_moment(self, address):
+        """Each says a moment twice a second: until they said the same one."""
+        moment, shown = read_json(address, "snapshot.json")["moment"], self.browser.figures()
+        return abs(moment["time"] - shown["time"]) < 1e-6 and (moment, shown)
 
+    def killed(self, address):
+        swarm = self.swarm
+        victim = swarm.peers[0]
+        dot = f"#map .dot[aria-label^='Peer {victim.session[:8]} '].dot"
+        self.cases.equal("it has a dot", self.browser.count(dot), 1)
+        swarm.kill(victim)
+        begin = time.monotonic()
+        until("a dot that is silent or lost", lambda: self.browser.ask(
+            "return ['silent', 'lost'].some((look) => document.querySelector(arguments[0]).classList.contains(look))", dot))
+        print(f"a killed peer is shown after {time.monotonic() - begin:.2f} s")
+        until("its fault in words", lambda: f"Peer {victim.session[:8]} of stage 0 was lost" in self.browser.text("tales"))
+        self.cases.holds("faults", int(self.browser.figures()["tiles"]["Faults"]) > 0, self.browser.figures())
+        self.picture("live")
+        self.judge(address)
 
-def hostile_names(shoal, work):
-    """What a line says is text, whatever it is."""
-    folder = work / "hostile"
-    folder.mkdir()
-    key = "ab" * 32
-    head = {"role": "trainer", "run": key, "peer": key, "session": "abababababababab.0000000000000001"}
-    evil = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
-    peer = "1111111111111111.0000000000000001"
-    lines = [
-        {"time": 1.0e9, "event": "start", **head},
-        {"time": 1.0e9 + 1, "event": "member", **head, "stage": 0, "about": peer, "state": "joined", "cause": evil},
-        {"time": 1.0e9 + 2, "event": "session_over", **head, "stage": 0, "about": peer, "cause": evil},
-        {"time": 1.0e9 + 3, "event": "unreachable", **head, "about": peer, "cause": evil},
-    ]
-    (folder / "launch.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    program = Program([shoal, "watch", str(folder), "--page=0"], work / "hostile.log")
-    browser = open_browser()
-    try:
-        browser.get(program.address())
-        until("the page", lambda: drawn(browser))
-        browser.execute_script("document.getElementById('all-tales').click()")
-        check("a name is shown", evil in browser.execute_script("return document.getElementById('tales').textContent"), "")
-        check("a name makes no element", browser.execute_script("return document.querySelectorAll('main img, main script').length") == 0, "")
-        check("a name is not run", browser.title != "run", browser.title)
-        judge_console(browser, "hostile names")
-    finally:
-        browser.quit()
-        program.end()
+    # What the browser itself sends for other sites, and under a foreign name.
+    def other_sites(self, address):
+        driver, port = self.browser.driver, int(address.rstrip("/").rpartition(":")[2])
+        refused = 0
+        with HostileSite(address) as site:
+            for host in "127.0.0.1", "evil.example":  # another origin of the same site, and another site
+                driver.get(f"http://{host}:{site.port}/")
+                self.browser.messages()
+                heard, run = driver.execute_async_script("attack().then(arguments[0])")
+                self.cases.equal(f"{host} hears nothing", [text for _, text in heard if text], [])
+                self.cases.equal(f"{host} runs nothing of ours", run, "undefined")
+                answers = self.answers_of(address)
+                self.cases.equal(f"{host} is refused", [answer for answer in answers if answer not in (403, 405)], [])
+                refused += len(answers)
+            driver.get(f"http://evil.example:{port}/")
+            self.cases.holds("a name that was bound to this machine", "not the host" in driver.page_source, driver.page_source[:200])
+            refused += 1
+        print(f"{refused} requests of other sites were answered, each with a refusal")
+        self.cases.holds("other sites asked", refused > 20, refused)
 
+    def answers_of(self, address):
+        """Each status that came from there, whether or not the browser gave it to the page that had asked."""
+        messages = [(m["method"], m["params"]) for m in self.browser.messages()]
+        ours = {m["requestId"] for method, m in messages if method == "Network.requestWillBeSent" and m["request"]["url"].startswith(address)}
+        return [m["statusCode"] for method, m in messages if method == "Network.responseReceivedExtraInfo" and m["requestId"] in ours]
 
-def live(shoal, text, out, work):
-    """A demo without solo's part of it: launch and its peers, one of which is killed."""
-    keep = work / "demo"
-    program = Program([shoal, "demo", "--chaos", "none", "--seconds", "40", "--stages", "2", "--replicas", "2", "--page=0", "--keep", str(keep), "--text", text],
-                      work / "demo.log")
-    browser = open_browser()
-    try:
-        address = program.address()
-        until("tokens", lambda: read_json(address, "snapshot.json")["moment"]["tokens"]["per_second"] > 0)
-        browser.get(address)
-        until("the page", lambda: drawn(browser))
-        first = float(drawn(browser))
-        until("the next moment", lambda: float(drawn(browser)) > first)
-        peers = [int(pid) for pid in subprocess.run(["pgrep", "-P", str(program.process.pid), "-f", " join "], capture_output=True, text=True).stdout.split()]
-        check("the demo's peers are there", len(peers) == 4, peers)
-        if peers:
-            os.kill(peers[0], signal.SIGKILL)
-            killed = time.monotonic()
-            until("the killed peer", lambda: browser.execute_script("return document.querySelectorAll('#map .dot.silent, #map .dot.lost').length"))
-            print(f"killed peer shown after {time.monotonic() - killed:.2f} s")
-            until("its fault in words", lambda: "was lost" in browser.execute_script("return document.getElementById('tales').textContent"))
-        picture(browser, out, "live")
-        judge_console(browser, "live")
-        judge_requests(browser, address, "live")
-    finally:
-        browser.quit()
-        program.end()
+    def end(self):
+        self.browser.open(until("the page's address", lambda: page_in(self.swarm.launch.log + ".err")))
+        self.swarm.kill(self.swarm.peers[0])
+        self.swarm.peers.pop(0)  # of those that live each must end in order
+        self.cases.equal("each process ends in order", self.swarm.finish(PATIENCE_S), [])
+        until("a page that says so", lambda: re.search("ended|has gone", self.browser.text("state")))
+
+    # ---- the same, from its files ----
+    def replay(self):
+        audit = json.loads(subprocess.run([self.shoal, "--json", "audit", self.events], stdout=subprocess.PIPE, check=False).stdout)
+        with Watch(self.shoal, self.events, self.work / "watch.log") as watch:
+            address = watch.address
+            snapshot = read_json(address, "snapshot.json")
+            self.cases.run("AReplayHasTheSumsOfTheAudit", lambda: self.sums(audit, snapshot["moment"]["count"]))
+            for name, dark, size in [("light", False, DESK), ("dark", True, DESK), ("phone", False, PHONE)]:
+                self.cases.run(f"AReplayIsDrawnIn{name.title()}" if name != "phone" else "AReplayIsDrawnOnAPhone",
+                               lambda: self.drawn(address, snapshot, name, dark, size))
+            self.browser.look()
+            self.browser.open(address)
+            self.cases.run("AMomentIsThatMoment", lambda: self.middle(address, snapshot))
+            self.cases.run("TheKeyboardChoosesAPeer", self.keyboard)
+            self.cases.run("AReplayGoesOn", self.play)
+
+    def sums(self, audit, count):
+        for ours, theirs in [("issued", "issued"), ("committed", "committed"), ("committed_tokens", "committed_tokens"), ("lost", "lost"), ("secured", "secured"),
+                             ("twice", "counted_twice"), ("taken_back", "taken_back")]:
+            if theirs in audit:
+                self.cases.equal(ours, count[ours], audit[theirs])
+        self.cases.holds("something was committed", count["committed"] > 0, count)
+
+    def drawn(self, address, snapshot, name, dark, size):
+        self.browser.look(dark, size)
+        self.browser.open(address)
+        until("the end of the run", lambda: abs(self.browser.drawn() - snapshot["moment"]["time"]) < 0.01)
+        print(f"first paint of a replay: {self.browser.paints()}")
+        self.judge_figures(snapshot["moment"], self.browser.figures())
+        faults = sum(tale["fault"] for tale in snapshot["story"]["tales"])
+        self.cases.equal("each fault in words", self.browser.count("#tales li.fault"), min(faults, 100))
+        self.cases.holds("curves are drawn", self.browser.count(".curve canvas") >= 2, self.browser.count(".curve canvas"))
+        self.picture(f"replay-{name}")
+        self.judge(address)
+
+    def middle(self, address, snapshot):
+        span = snapshot["replay"]
+        middle = (span["from"] + span["to"]) / 2
+        self.browser.ask("const s = document.getElementById('slider'); s.value = 500; s.dispatchEvent(new Event('input'));")
+        until("the middle", lambda: abs(self.browser.drawn() - middle) < (span["to"] - span["from"]) / 20)
+        then = read_json(address, f"moment.json?at={middle}")
+        self.judge_figures(then, self.browser.figures())
+        self.cases.holds("fewer were committed", then["count"]["committed"] < snapshot["moment"]["count"]["committed"], then["count"])
+        self.picture("replay-middle")
+
+    def keyboard(self):
+        from selenium.webdriver.common.keys import Keys
+
+        self.browser.ask("document.querySelector('#map .dot[role=button]').focus()")
+        self.browser.driver.switch_to.active_element.send_keys(Keys.ENTER)
+        self.cases.holds("its figures are told", "microbatches accepted" in self.browser.text("peer"), self.browser.text("peer"))
+
+    def play(self):
+        self.browser.ask("document.getElementById('speed').value = '300'; document.getElementById('play').click();")
+        at = self.browser.drawn()
+        until("a later moment", lambda: self.browser.drawn() > at)
 
 
 def missing():
@@ -267,34 +456,34 @@ def missing():
     try:
         import selenium  # noqa: F401
     except ImportError:
-        return "this Python has no selenium (Debian: python3-selenium, for /usr/bin/python3)"
+        return "this Python has no selenium (Debian: python3-selenium, for /usr/bin/python3; scripts/setup --page-tests)"
     return ""
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", required=True, help="folder of the build: build/release")
-    parser.add_argument("--text", help="what the demo trains on (default: that of scripts/setup)")
-    parser.add_argument("--events", help="a folder of event files to replay (default: those of the demo)")
-    parser.add_argument("--out", help="folder for pictures (default: BUILD/page-pictures)")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build/release"), metavar="DIR", help="folder of the build")
+    parser.add_argument("--events", metavar="DIR", help="event files to replay, in the place of a swarm of its own")
+    parser.add_argument("--out", metavar="DIR", help="folder for pictures (default: BUILD/page-pictures)")
     arguments = parser.parse_args()
+    report = os.environ.pop("GTEST_OUTPUT", "")
     lacks = missing()
     if lacks:
-        print(f"skipped: {lacks}")
+        cases = Cases()
+        cases.skip("ThePageInABrowser", lacks)
+        cases.report(report)
         return SKIPPED
-    build = pathlib.Path(arguments.build).resolve()
-    shoal = str(build / "bin/shoal")
-    out = pathlib.Path(arguments.out or build / "page-pictures")
-    out.mkdir(parents=True, exist_ok=True)
-    text = arguments.text or str(build.parent / "deps/text/jargon.txt")
+    begin = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
-        work = pathlib.Path(name)
-        hostile_names(shoal, work)
-        live(shoal, text, out, work)
-        replay(shoal, arguments.events or str(work / "demo/events"), out, work)
-    print(f"pictures in {out}")
-    print(f"{passed} passed, {len(failures)} failed")
-    return 1 if failures else 0
+        test = PageTest(arguments, pathlib.Path(name))
+        try:
+            test.run()
+        finally:
+            test.cases.report(report)
+    failed = sum(bool(failures) for _, failures in test.cases.done)
+    say(f"pictures in {test.out}")
+    print(f"{len(test.cases.done) - failed} passed, {failed} failed in {time.monotonic() - begin:.0f} s")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the GoogleTest programs of a build, counts per folder, and ends with "N passed, M failed[, K skipped]".
+"""Runs the test programs of a build, counts per program, and ends with "N passed, M failed[, K skipped]".
+
+They are GoogleTest's, or report as those do (GTEST_OUTPUT).
 
 A program that crashes, hangs or reports nothing counts as one failure more than what it had reported until then.
 Usage: run_tests.py --build DIR [--only FOLDER...] [--more LABEL DIR [TARGET...]]... [--checks] [--swarms] [--fuzz SECONDS] [--planted]
@@ -24,7 +26,7 @@ import time
 
 SECONDS_MAX = 900  # for one program
 SLOW_FACTOR = 3    # for one that is instrumented or not optimised
-SKIPPED = 77       # what scripts/format says when it cannot judge
+SKIPPED = 77       # what a script says that cannot judge
 
 
 class Count:
@@ -132,7 +134,7 @@ def run_program(label, command, root, factor):
             count = Count()
             running = count_output(output, count, label)
             problem = (problem or f"ended with code {code} and no report") + (f" in {running}" if running else "")
-        if problem is None and code != 0 and not count.failed:
+        if problem is None and code not in (0, SKIPPED if count.skipped else 0) and not count.failed:
             problem = f"ended with code {code} though no test failed (a sanitizer or a destructor?)"
         if problem is None and not (count.passed or count.failed or count.skipped):
             problem = "ran no test at all"

@@ -322,6 +322,7 @@ function draw(grown) {
     drawWork();
     if (grownWanted || !lossCurve) drawCurves();
     grownWanted = false;
+    if (!document.body.dataset.drawn) performance.mark("drawn");
     document.body.dataset.drawn = String(run.moment.time);
   });
 }
