@@ -171,6 +171,9 @@ CLI::App* add_page(CLI::App& app, shoal::PageBenchOptions& options) {
       ->check(CLI::Range(0.1, 1000.0))
       ->capture_default_str();
   command->add_option("--viewers", options.viewers, "that read along")->check(CLI::Range(0, 8))->capture_default_str();
+  command->add_option("--replayed", options.replayed, "events of a file that is replayed")
+      ->check(CLI::Range(1, 100'000'000))
+      ->capture_default_str();
   command->add_flag("--json", options.json, "one JSON object on stdout");
   return command;
 }

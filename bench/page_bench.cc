@@ -9,6 +9,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -18,8 +21,11 @@
 
 #include "common/os/posix_file.h"
 #include "common/os/resident_memory.h"
+#include "common/os/thread_loop.h"
 #include "common/rng.h"
+#include "events/event_log.h"
 #include "page/loopback_http.h"
+#include "page/replay.h"
 #include "page/run_json.h"
 #include "page/run_metrics.h"
 #include "page/run_view.h"
@@ -40,12 +46,17 @@ double seconds_on(clockid_t clock) {
 // The launching process of a run that goes on for ever, one second after the other.
 class ToldRun {
  public:
+  using Listener = std::function<void(const EventRecord& record, double time)>;
+
   explicit ToldRun(const PageBenchOptions& options) : options_(options) {
     for (std::uint32_t peer = 0; peer < options.peers; ++peer) join(peer);
   }
 
   void second(double at, RunView& view) {
-    view_ = &view;
+    second(at, [&view](const EventRecord& record, double time) { view.take({record, time, true, {1, 1}}); });
+  }
+  void second(double at, Listener listener) {
+    listener_ = std::move(listener);
     time_ = at;
     due_ += options_.microbatches_per_s;
     for (; due_ >= 1; due_ -= 1) microbatch();
@@ -56,9 +67,9 @@ class ToldRun {
 
  private:
   void tell(const EventRecord& record) {
-    if (view_ == nullptr) return told_early_.push_back(record);
+    if (!listener_) return told_early_.push_back(record);
     for (const EventRecord& early : std::exchange(told_early_, {})) tell(early);
-    view_->take({record, time_, true, {1, 1}});
+    listener_(record, time_);
     ++events_;
   }
   StageId stage_of(std::uint32_t peer) const { return StageId{static_cast<std::uint16_t>(peer % options_.stages)}; }
@@ -112,7 +123,7 @@ class ToldRun {
   }
 
   const PageBenchOptions& options_;
-  RunView* view_ = nullptr;
+  Listener listener_;
   std::vector<EventRecord> told_early_;
   double time_ = 0, due_ = 0;
   Rng rng_{7};
@@ -159,6 +170,8 @@ struct PageFigures {
   double event_us = 0, moment_us = 0;
   std::uint64_t moment_bytes = 0, story_bytes = 0, events = 0, viewer_bytes = 0, cut_off = 0;
   std::uint64_t memory_early = 0, memory_late = 0;  // resident
+  double replay_s = 0;
+  std::uint64_t replayed = 0;  // lines
 };
 
 // What LivePage does, each half second of the run.
@@ -220,6 +233,29 @@ void for_hours(const PageBenchOptions& options, ToldRun& run, RunView& view, Pag
   figures.memory_late = resident_memory().now;
 }
 
+// The same run's file, and how long `shoal watch` reads it.
+Status replay(const PageBenchOptions& options, PageFigures& figures) {
+  std::string folder = (std::filesystem::temp_directory_path() / "shoal-page-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) return make_error(ErrorCode::kIo, folder + " cannot be made");
+  const EventIdentity trainer = {.role = "trainer", .run = {}, .peer = {}, .session = {1, 1}};
+  {
+    std::ofstream file(folder + "/launch.jsonl");
+    ToldRun run(options);
+    for (int second = 0; run.events() < options.replayed; ++second)
+      run.second(kBegin + second, [&](const EventRecord& record, double time) {
+        file << event_line(trainer, WallTime(from_seconds(time)), record);
+      });
+  }
+  const TimePoint begin = monotonic_now();
+  const auto replay = Replay::read(folder, {});
+  figures.replay_s = seconds_of(monotonic_now() - begin);
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+  if (!replay.ok()) return replay.error();
+  figures.replayed = replay->lines();
+  return {};
+}
+
 }  // namespace
 
 int run_page_bench(const PageBenchOptions& options) {
@@ -231,6 +267,8 @@ int run_page_bench(const PageBenchOptions& options) {
   view.set_facts({.name = "bench", .stages = options.stages});
   with_viewers(options, run, view, **http, figures);
   for_hours(options, run, view, figures);
+  if (const Status replayed = replay(options, figures); !replayed.ok())
+    return std::fprintf(stderr, "shoal-bench: %s\n", replayed.error().message.c_str()), 1;
   const double grown = static_cast<double>(figures.memory_late) - static_cast<double>(figures.memory_early);
   if (options.json) {
     std::printf("%s\n", nlohmann::ordered_json({{"peers", options.peers},
@@ -244,7 +282,9 @@ int run_page_bench(const PageBenchOptions& options) {
                                                 {"cut_off", figures.cut_off},
                                                 {"hours", options.hours},
                                                 {"events", figures.events},
-                                                {"grown_bytes", grown}})
+                                                {"grown_bytes", grown},
+                                                {"replayed_events", figures.replayed},
+                                                {"replay_s", figures.replay_s}})
                             .dump()
                             .c_str());
     return 0;
@@ -258,6 +298,8 @@ int run_page_bench(const PageBenchOptions& options) {
               1e-3 * static_cast<double>(figures.story_bytes), static_cast<unsigned long long>(figures.cut_off));
   std::printf("%g h, %llu events: memory grew by %.1f MiB\n", options.hours,
               static_cast<unsigned long long>(figures.events), grown / (1u << 20));
+  std::printf("%llu events of a file replayed in %.2f s\n", static_cast<unsigned long long>(figures.replayed),
+              figures.replay_s);
   return 0;
 }
 

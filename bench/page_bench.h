@@ -1,7 +1,7 @@
 #pragma once
 // `shoal-bench page`: what the page costs the launching process. A run is told in virtual time, by the events that such
 // a process writes, to the page's own model, server and metrics: for a minute with viewers that read along, then for as
-// long as asked. Nothing is trained.
+// long as asked. Its file is then replayed. Nothing is trained.
 #include <cstdint>
 
 namespace shoal {
@@ -12,6 +12,7 @@ struct PageBenchOptions {
   double microbatches_per_s = 20;
   double hours = 24;
   std::uint32_t viewers = 3;
+  std::uint64_t replayed = 100'000;  // events of a file
   bool json = false;
 };
 
