@@ -46,6 +46,7 @@ inline constexpr const char* kWaitPolicy = "OMP_WAIT_POLICY";
 // Each registers its options with storage that lives as long as `program.run`.
 void add_audit(CLI::App& app, Program& program);
 void add_checkpoint(CLI::App& app, Program& program);
+void add_completion(CLI::App& app, Program& program);
 void add_data(CLI::App& app, Program& program);
 void add_demo(CLI::App& app, Program& program);
 void add_eval(CLI::App& app, Program& program);
@@ -56,6 +57,7 @@ void add_inspect(CLI::App& app, Program& program);
 void add_join(CLI::App& app, Program& program);
 void add_key(CLI::App& app, Program& program);
 void add_launch(CLI::App& app, Program& program);
+void add_man(CLI::App& app, Program& program);
 void add_plan(CLI::App& app, Program& program);
 void add_solo(CLI::App& app, Program& program);
 void add_version(CLI::App& app, Program& program);

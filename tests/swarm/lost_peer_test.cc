@@ -12,7 +12,7 @@ class LostPeerTest : public testing::Test {
   // Run once for all of them.
   static void SetUpTestSuite() {
     undisturbed_ = std::make_unique<RealSwarm>(config());
-    ASSERT_TRUE(undisturbed_->run(30s)) << undisturbed_->why();
+    ASSERT_TRUE(undisturbed_->run(120s)) << undisturbed_->why();
   }
   static void TearDownTestSuite() { undisturbed_.reset(); }
 
@@ -29,7 +29,7 @@ class LostPeerTest : public testing::Test {
 
   void expect_the_gradient_of_an_undisturbed_run(const Death& death) {
     RealSwarm swarm(config(), death);
-    ASSERT_TRUE(swarm.run(60s)) << swarm.why();
+    ASSERT_TRUE(swarm.run(120s)) << swarm.why();
     EXPECT_TRUE(swarm.somebody_died());
     EXPECT_EQ(swarm.summary().lost, 0u);
     EXPECT_EQ(swarm.lines().size(), kSteps);
