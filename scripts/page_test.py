@@ -9,6 +9,7 @@ comes from elsewhere, and it is drawn in light and dark and on a phone. Pictures
 Exit code 77: no Chromium, chromedriver or Selenium is here. GTEST_OUTPUT=json:FILE: a report as GoogleTest's.
 """
 import argparse
+import base64
 import http.server
 import json
 import os
@@ -29,7 +30,7 @@ from local_swarm import ROOT, Swarm, make_text, run_file, say  # noqa: E402
 SKIPPED = 77
 PATIENCE_S = 60  # a bound on a machine that hangs; it decides nothing
 SUITE = "BrowserTest"
-DESK, PHONE = (1280, 1500), (390, 2400)
+DESK, PHONE = (1120, 1400), (390, 2400)
 
 
 class Cases:
@@ -100,9 +101,9 @@ def page_in(log):
 class Watch:
     """`shoal watch` of a folder, on a port of its own."""
 
-    def __init__(self, shoal, folder, log):
+    def __init__(self, shoal, folder, log, options=()):
         with open(log, "wb") as said:
-            self.process = subprocess.Popen([shoal, "watch", folder, "--page=0"], stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+            self.process = subprocess.Popen([shoal, "watch", folder, "--page=0", *options], stdin=subprocess.DEVNULL, stdout=said, stderr=said)
 
         def look():
             if self.process.poll() is not None:
@@ -174,6 +175,12 @@ class Browser:
     def paints(self):
         marks = self.ask("return performance.getEntriesByType('paint').concat(performance.getEntriesByName('drawn')).map((p) => [p.name, p.startTime])")
         return ", ".join(f"{name} {ms:.0f} ms" for name, ms in marks)
+
+    def picture(self):
+        """Of all of the page, but its last line."""
+        width, height = self.ask("const m = document.querySelector('main').getBoundingClientRect(); return [innerWidth, Math.ceil(m.bottom + scrollY) + 12]")
+        told = {"format": "webp", "quality": 82, "captureBeyondViewport": True, "clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}}
+        return base64.b64decode(self.driver.execute_cdp_cmd("Page.captureScreenshot", told)["data"])
 
     def end(self):
         self.driver.quit()
@@ -249,6 +256,7 @@ class PageTest:
         self.out = pathlib.Path(arguments.out or self.build / "page-pictures")
         self.out.mkdir(parents=True, exist_ok=True)
         self.work, self.events, self.browser, self.swarm = work, arguments.events, None, None
+        self.watch_options = ["--run", arguments.run] if arguments.run else []
 
     def run(self):
         self.browser = Browser()
@@ -279,8 +287,8 @@ class PageTest:
         self.cases.equal("a dot for each member", shown["dots"], len(moment["members"]))
 
     def picture(self, name):
-        path = self.out / f"{name}.png"
-        self.browser.driver.save_screenshot(str(path))
+        path = self.out / f"{name}.webp"
+        path.write_bytes(self.browser.picture())
         self.cases.holds(f"the picture {name}", path.stat().st_size > 10_000, "is empty")
 
     # ---- what a line says is text, whatever it is ----
@@ -394,7 +402,7 @@ class PageTest:
     # ---- the same, from its files ----
     def replay(self):
         audit = json.loads(subprocess.run([self.shoal, "--json", "audit", self.events], stdout=subprocess.PIPE, check=False).stdout)
-        with Watch(self.shoal, self.events, self.work / "watch.log") as watch:
+        with Watch(self.shoal, self.events, self.work / "watch.log", self.watch_options) as watch:
             address = watch.address
             snapshot = read_json(address, "snapshot.json")
             self.cases.run("AReplayHasTheSumsOfTheAudit", lambda: self.sums(audit, snapshot["moment"]["count"]))
@@ -464,6 +472,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=os.path.join(ROOT, "build/release"), metavar="DIR", help="folder of the build")
     parser.add_argument("--events", metavar="DIR", help="event files to replay, in the place of a swarm of its own")
+    parser.add_argument("--run", metavar="RUN.toml", help="of these events")
     parser.add_argument("--out", metavar="DIR", help="folder for pictures (default: BUILD/page-pictures)")
     arguments = parser.parse_args()
     report = os.environ.pop("GTEST_OUTPUT", "")
