@@ -58,6 +58,21 @@ Status check_executor(const RunConfig& c, const std::string& origin) {
   return {};
 }
 
+// Whole numbers have one type, and keep no graph that could be made again.
+Status check_compute(const RunConfig& c, const std::string& origin) {
+  if (c.executor.kind == ExecutorKind::kTorch) return {};
+  const auto refuse = [&](const std::string& key, std::string_view value) {
+    return input_error(origin + ": [compute] " + key + " = \"" + std::string(value) +
+                       "\" is of [executor] kind = \"torch\" alone, \"integer\" and \"paced\" would ignore it: leave " +
+                       key + " out, or give kind = \"torch\"");
+  };
+  if (c.compute.dtype != ComputeType::kFp32)
+    return refuse("dtype", kComputeNames[static_cast<std::size_t>(c.compute.dtype)]);
+  if (c.compute.recompute != Recompute::kNone)
+    return refuse("recompute", kRecomputeNames[static_cast<std::size_t>(c.compute.recompute)]);
+  return {};
+}
+
 // What measures a swarm has no model's parameters that could be given away.
 Status check_first_weights(const RunConfig& c, const std::string& origin) {
   if (!c.model.from.empty() && c.executor.kind != ExecutorKind::kTorch)
@@ -156,6 +171,7 @@ Status check_config(const RunConfig& c, const std::string& origin) {
   SHOAL_TRY(check_products(c, origin));
   SHOAL_TRY(check_edges(c, origin));
   SHOAL_TRY(check_executor(c, origin));
+  SHOAL_TRY(check_compute(c, origin));
   SHOAL_TRY(check_first_weights(c, origin));
   if (c.report.sample_every > 0 && c.data.validate_every == 0)
     return refuse("[report] sample_every counts validations, and there are none: give [data] validate_every");

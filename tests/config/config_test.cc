@@ -207,20 +207,6 @@ TEST(ConfigTest, EveryCodecHasItsNameAndASlipOfThePenIsNamed) {
   EXPECT_THAT(message_of(with("[wire]\nforward = \"bfp16\"\n")), HasSubstr("did you mean \"bf16\"?"));
 }
 
-TEST(ConfigTest, ExecutorsOfWholeNumbersGetNoCodecThatChangesThem) {
-  const auto message = [](const std::string& codec, const std::string& kind) {
-    return message_of(with("[wire]\nbackward = \"" + codec + "\"\n[executor]\nkind = \"" + kind + "\"\n"));
-  };
-  for (const std::string kind : {"integer", "paced"}) {
-    for (const std::string codec : {"int4", "int4-hadamard", "int2"}) {
-      EXPECT_THAT(message(codec, kind), AllOf(HasSubstr("[wire] backward = \"" + codec + "\" does not keep"),
-                                              HasSubstr("give raw, bf16, fp16 or int8")));
-    }
-    for (const std::string codec : {"raw", "int8", "bf16", "fp16"}) EXPECT_EQ(message(codec, kind), "ok") << codec;
-  }
-  EXPECT_EQ(message("int4", "torch"), "ok");
-}
-
 TEST(ConfigTest, ManifestKeepsEverythingButTheLocalPath) {
   const std::string key(64, 'a');
   auto config = parse_config(with("sequences = 2\nvalidation_samples = 9\n[optimizer]\nlr = 0.00123\n[admission]\nmode "

@@ -1,0 +1,45 @@
+// What [executor] and [wire], [compute] say of each other.
+#include <gmock/gmock.h>
+
+#include "runtime/config/config.h"
+
+namespace shoal {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string message_with(const std::string& more) {
+  const std::string small = "[model]\nlayers = 4\ndim = 32\nheads = 4\npositions = 16\n[data]\npath = \"text.bin\"\n";
+  const auto config = parse_config(small + more, "run.toml");
+  return config.ok() ? "ok" : config.error().message;
+}
+
+TEST(ExecutorOptionsTest, ExecutorsOfWholeNumbersGetNoCodecThatChangesThem) {
+  const auto message = [](const std::string& codec, const std::string& kind) {
+    return message_with("[wire]\nbackward = \"" + codec + "\"\n[executor]\nkind = \"" + kind + "\"\n");
+  };
+  for (const std::string kind : {"integer", "paced"}) {
+    for (const std::string codec : {"int4", "int4-hadamard", "int2"}) {
+      EXPECT_THAT(message(codec, kind), AllOf(HasSubstr("[wire] backward = \"" + codec + "\" does not keep"),
+                                              HasSubstr("give raw, bf16, fp16 or int8")));
+    }
+    for (const std::string codec : {"raw", "int8", "bf16", "fp16"}) EXPECT_EQ(message(codec, kind), "ok") << codec;
+  }
+  EXPECT_EQ(message("int4", "torch"), "ok");
+}
+
+TEST(ExecutorOptionsTest, HowAStageComputesIsOfTheExecutorThatHasLayers) {
+  const auto message = [](const std::string& option, const std::string& kind) {
+    return message_with("[compute]\n" + option + "\n[executor]\nkind = \"" + kind + "\"\n");
+  };
+  for (const std::string kind : {"integer", "paced"}) {
+    for (const std::string option : {"dtype = \"bf16\"", "recompute = \"stage\""})
+      EXPECT_THAT(message(option, kind), AllOf(HasSubstr("[compute] " + option + " is of"), HasSubstr("leave ")));
+    EXPECT_EQ(message("dtype = \"fp32\"\nrecompute = \"none\"", kind), "ok");
+  }
+  EXPECT_EQ(message("dtype = \"bf16\"\nrecompute = \"stage\"", "torch"), "ok");
+}
+
+}  // namespace
+}  // namespace shoal
