@@ -1,7 +1,6 @@
 #include "common/bytes.h"
 
-#include <new>
-
+#include "common/aligned_memory.h"
 #include "common/bulk_bytes.h"
 #include "common/check.h"
 #include "common/large_memory.h"
@@ -49,12 +48,9 @@ Buffer::Buffer(std::size_t size) : size_(size) {
     take_pages();
     return;
   }
-  void* memory = ::operator new (size, std::align_val_t{kBufferAlignment});
-  std::memset(memory, 0, size);
+  memory_ = std::shared_ptr<std::uint8_t>(take_aligned(size), give_back_aligned);
+  std::memset(memory_.get(), 0, size);
   note_bulk(size);
-  memory_ = std::shared_ptr<std::uint8_t>(static_cast<std::uint8_t*>(memory), [](std::uint8_t* p) {
-    ::operator delete (p, std::align_val_t{kBufferAlignment});
-  });
 }
 
 void Buffer::take_pages() {

@@ -1,8 +1,7 @@
 #pragma once
 // As Buffer (common/bytes.h), but not cleared: for what is written as a whole before anybody reads it, as a frame or a
 // decoded tensor is. From kLargeBytes on it is a Buffer, whose pages the kernel clears.
-#include <new>
-
+#include "common/aligned_memory.h"
 #include "common/bytes.h"
 #include "common/large_memory.h"
 
@@ -14,9 +13,7 @@ class UnclearedMemory {
     if (size >= kLargeBytes) {
       large_ = Buffer(size);
     } else if (size > 0) {
-      memory_ = std::shared_ptr<std::uint8_t>(
-          static_cast<std::uint8_t*>(::operator new (size, std::align_val_t{kBufferAlignment})),
-          [](std::uint8_t* p) { ::operator delete (p, std::align_val_t{kBufferAlignment}); });
+      memory_ = std::shared_ptr<std::uint8_t>(take_aligned(size), give_back_aligned);
     }
   }
   std::uint8_t* data() { return memory_ ? memory_.get() : large_.data(); }

@@ -22,6 +22,7 @@
 #include "stages/torch_device.h"
 #include "stages/torch_family.h"
 #include "stages/torch_guard.h"
+#include "stages/torch_memory.h"
 #include "stages/torch_tensors.h"
 #include "stages/torch_text.h"
 
@@ -336,6 +337,7 @@ void TorchExecutor::about_to_overwrite() {
 Result<std::unique_ptr<TorchExecutor>> make_torch_executor(const StageSpec& spec, const TorchOptions& options) {
   if (options.threads < 1) return make_error(ErrorCode::kInput, "threads must be at least 1");
   SHOAL_ASSIGN(const std::string device, choose_device(options.device));
+  use_aligned_memory();
   return guard_torch([&]() -> Result<std::unique_ptr<TorchExecutor>> {
     return std::make_unique<TorchExecutor>(spec, device, options);
   });

@@ -66,7 +66,7 @@ const std::vector<Library>& libraries() {
        {"torch/", "ATen/", "c10/"},
        {"stages/attention.cc", "stages/chunked_loss.cc", "stages/gpt2_layers.cc", "stages/llama_layers.cc",
         "stages/torch_arena.cc", "stages/torch_device.cc", "stages/torch_executor.cc", "stages/torch_guard.cc",
-        "stages/torch_tensors.cc", "stages/torch_text.cc", "stages/torch_weights.cc"}},
+        "stages/torch_memory.cc", "stages/torch_tensors.cc", "stages/torch_text.cc", "stages/torch_weights.cc"}},
       {"zmq", {"zmq.h", "zmq.hpp", "zmq_addon.hpp"}, {"transport/zmq/zmq_socket.cc", "cli/version.cc"}},
       {"msgpack", {"msgpack.hpp", "msgpack/", "msgpack.h"}, {"transport/envelope.cc"}},
       {"opendht", {"opendht.h", "opendht/"}, {"dht/opendht_member.cc"}},
