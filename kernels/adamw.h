@@ -35,6 +35,13 @@ void adamw_range(const AdamWRates& rates, float keep, const AdamWFlat& arrays, s
 // The scalar twin: the specification. The one above returns the same bits.
 void adamw_range_twin(const AdamWRates& rates, float keep, const AdamWFlat& arrays, std::size_t begin, std::size_t end);
 
+// What the elements up to `end` are multiplied with; a range begins where the one before it ends.
+struct AdamWRange {
+  std::uint64_t end = 0;
+  float keep = 1;
+  std::uint32_t skipped = 0;  // 1: nothing is written there (matrices of another rule)
+};
+
 // What a step learns from its gradient sum.
 inline constexpr double kMeanGradientMax = 1e18;  // its square still fits a float moment
 struct StepScale {

@@ -21,12 +21,6 @@ Status norm_blocks_cuda(const float* values, std::size_t n, double* sums, CudaSt
 Status step_scale_cuda(const double* sums, std::size_t blocks, std::uint64_t targets, double clip_norm,
                        StepScale* scale, CudaStream stream);
 
-// What the elements up to `end` are multiplied with; a range begins where the one before it ends.
-struct AdamWRange {
-  std::uint64_t end = 0;
-  float keep = 1;
-  std::uint32_t skipped = 0;  // 1: nothing is written there (matrices of another rule)
-};
 // One launch for the whole arena. The gradient's scale comes from `scale`, not from `rates`; where that is not usable
 // nothing is written. n = 0 does nothing. REQUIRES: ranges (1 or more) in ascending order, the last one's end is n.
 Status adamw_cuda(const AdamWRates& rates, const StepScale* scale, const AdamWRange* ranges, std::size_t range_count,

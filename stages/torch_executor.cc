@@ -4,69 +4,36 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/isfinite.h>
 #include <ATen/ops/ones_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
 #include <new>
 #include <sstream>
 
 #include "common/check.h"
-#include "kernels/accumulate.h"
 #include "stages/chunked_loss.h"
-#include "stages/muon.h"
 #include "stages/torch_device.h"
 #include "stages/torch_family.h"
 #include "stages/torch_guard.h"
 #include "stages/torch_memory.h"
+#include "stages/torch_screen.h"
 #include "stages/torch_tensors.h"
 #include "stages/torch_text.h"
 
 namespace shoal {
 namespace {
 
-// Pieces of at least this many floats: below it a second thread costs more than it saves.
-constexpr std::int64_t kParallelGrain = 1 << 15;
-
-ParallelFor torch_for() {
-  return [](std::size_t count, std::size_t grain, const std::function<void(std::size_t, std::size_t)>& body) {
-    at::parallel_for(0, static_cast<std::int64_t>(count), static_cast<std::int64_t>(grain),
-                     [&](std::int64_t begin, std::int64_t end) {
-                       body(static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
-                     });
-  };
-}
-
-bool all_finite_parallel(std::span<const float> values) {
-  std::atomic<bool> finite = true;
-  at::parallel_for(
-      0, static_cast<std::int64_t>(values.size()), kParallelGrain, [&](std::int64_t begin, std::int64_t end) {
-        const auto piece = values.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
-        if (!all_finite(piece)) finite.store(false, std::memory_order_relaxed);
-      });
-  return finite;
-}
-
-Status screen(std::span<const float> values, const MicrobatchId& microbatch, std::string_view role) {
-  if (all_finite_parallel(values)) return Status::success();
-  return check_finite(values, microbatch, role);
-}
-
-// stages/muon.h's, with tensor operations. A new tensor.
-at::Tensor orthogonalised(const at::Tensor& matrix) {
-  const bool tall = matrix.size(0) > matrix.size(1);
-  at::Tensor x = tall ? matrix.t() : matrix;
-  x = x.div(x.norm().add(kNewtonSchulzFloor));
-  for (int step = 0; step < kNewtonSchulzSteps; ++step) {
-    const at::Tensor gram = x.mm(x.t());
-    const at::Tensor factor = gram.mul(kNewtonSchulz[1]).add_(gram.mm(gram), kNewtonSchulz[2]);
-    x = x.mul(kNewtonSchulz[0]).add_(factor.mm(x));
+std::unique_ptr<StepMath> step_math(TorchArena& arena, const std::vector<ParameterSpec>& parameters,
+                                    const TorchOptions& options) {
+  const StepKernels* kernels = options.kernels != nullptr ? options.kernels : cuda_step_kernels();
+  StepPath path = options.step_path;
+  if (path == StepPath::kBest) {
+    if (arena.on_host()) return host_step_math(arena, parameters);
+    path = kernels != nullptr ? StepPath::kKernels : StepPath::kTensors;
   }
-  return tall ? x.t() : x;
+  return path == StepPath::kKernels ? kernel_step_math(arena, parameters, *kernels)
+                                    : tensor_step_math(arena, parameters);
 }
 
 // Columns [first, first + T) of (B, T + 1) tokens as int64 (B, T) on the host.
@@ -87,8 +54,8 @@ TorchExecutor::TorchExecutor(const StageSpec& spec, const std::string& device, c
       arena_(spec, device),
       parameters_(parameters_of(spec)),
       weights_(spec, options.compute),
-      threads_(options.threads),
-      host_math_(arena_.on_host() && !options.tensor_math) {
+      math_(step_math(arena_, parameters_, options)),
+      threads_(options.threads) {
   use_threads();
   if (options.forward_only) return;
   for (const ArenaRole role : {ArenaRole::kCurrent, ArenaRole::kOther, ArenaRole::kMoment1, ArenaRole::kMoment2,
@@ -166,137 +133,29 @@ Result<HostTensor> TorchExecutor::run_backward(TorchGraph& graph, const StageInp
   use_threads();
   const at::Tensor seed = spec().is_last() ? at::ones_like(graph.output) : on_device(gradient, arena_.device());
   const std::vector<at::Tensor> all = torch::autograd::grad({graph.output}, graph.inputs, {seed});
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> gradients;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) gradients.push_back(all[i].contiguous());
+  SHOAL_TRY(math_->begin_screen(gradients));
   HostTensor input_gradient;
   if (!spec().is_first()) {
     input_gradient = host_tensor_of(all.back());
     SHOAL_TRY(screen(input_gradient.f32(), input.microbatch, "input gradient"));
   }
-  SHOAL_TRY(accumulate(std::span(all).first(parameters_.size()), input, accumulator, sign));
+  SHOAL_TRY(math_->screened(gradients, input.microbatch));
+  if (sign != 0) math_->add(gradients, accumulator, sign);
   return input_gradient;
-}
-
-// Screens all, then adds all (with sign 0 nothing): an error leaves the window as it was.
-Status TorchExecutor::accumulate(std::span<const at::Tensor> gradients, const StageInput& input, ArenaRole accumulator,
-                                 float sign) {
-  const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> contiguous;
-  for (const at::Tensor& gradient : gradients) contiguous.push_back(gradient.contiguous());
-  if (!host_math_) {
-    at::Tensor finite = at::isfinite(contiguous[0]).all();
-    for (std::size_t i = 1; i < contiguous.size(); ++i) finite = finite.logical_and(at::isfinite(contiguous[i]).all());
-    if (!finite.item<bool>()) {
-      for (std::size_t i = 0; i < contiguous.size(); ++i) {
-        SHOAL_TRY(screen(floats_of(contiguous[i].cpu()), input.microbatch, "gradient of " + parameters_[i].name));
-      }
-    }
-    if (sign == 0) return Status::success();
-    for (std::size_t i = 0; i < contiguous.size(); ++i) {
-      const auto offset = static_cast<std::int64_t>(parameters_[i].offset);
-      arena_.flat(accumulator).narrow(0, offset, contiguous[i].numel()).add_(contiguous[i].view({-1}), sign);
-    }
-    return Status::success();
-  }
-  for (std::size_t i = 0; i < contiguous.size(); ++i) {
-    SHOAL_TRY(screen(floats_of(contiguous[i]), input.microbatch, "gradient of " + parameters_[i].name));
-  }
-  if (sign == 0) return Status::success();
-  const std::span<float> sums = arena_.span(accumulator);
-  for (std::size_t i = 0; i < contiguous.size(); ++i) {
-    const std::span<const float> values = floats_of(contiguous[i]);
-    at::parallel_for(0, contiguous[i].numel(), kParallelGrain, [&](std::int64_t begin, std::int64_t end) {
-      const auto at = static_cast<std::size_t>(begin), count = static_cast<std::size_t>(end - begin);
-      const Status added =
-          accumulate_checked(sums.subspan(parameters_[i].offset + at, count), values.subspan(at, count), sign);
-      SHOAL_CHECK(added.ok());
-    });
-  }
-  return Status::success();
 }
 
 Result<double> TorchExecutor::window_norm(ArenaRole accumulator, const InnerStep& step) {
   use_threads();
-  if (host_math_) return mean_gradient_norm(arena_.span(accumulator), step.targets, torch_for());
-  return guard_torch([&]() -> Result<double> {
-    const at::NoGradGuard no_grad;
-    const at::Tensor wide = arena_.flat(accumulator).to(at::kDouble);
-    const double norm = std::sqrt(wide.dot(wide).item<double>());
-    return check_mean_gradient_norm(norm / static_cast<double>(step.targets));
-  });
+  return guard_torch([&] { return math_->window_norm(accumulator, step); });
 }
 
 void TorchExecutor::write_step(ArenaRole accumulator, const InnerStep& step, double norm,
                                std::span<const float> shift) {
   use_threads();
-  const AdamWFactors factors = adamw_factors(step, norm);
-  if (!host_math_) return write_step_with_tensors(accumulator, factors, shift);
-  AdamWArrays arrays;
-  arrays.parameters = arena_.span(ArenaRole::kCurrent);
-  arrays.gradient_sum = arena_.span(accumulator);
-  arrays.moment1 = arrays.moment1_out = arena_.span(ArenaRole::kMoment1);
-  arrays.moment2 = arrays.moment2_out = arena_.span(ArenaRole::kMoment2);
-  arrays.parameters_out = arena_.span(ArenaRole::kOther);
-  arrays.shift = shift;
-  adamw_apply(parameters_, factors, arrays, torch_for());
-}
-
-// adamw_apply with tensor operations, for memory that the CPU does not reach.
-void TorchExecutor::write_step_with_tensors(ArenaRole accumulator, const AdamWFactors& f,
-                                            std::span<const float> shift) {
-  must_not_throw([&] {
-    const at::NoGradGuard no_grad;
-    const at::Tensor gradient = arena_.flat(accumulator).mul(f.gradient_scale);
-    at::Tensor moment1 = arena_.flat(ArenaRole::kMoment1), moment2 = arena_.flat(ArenaRole::kMoment2);
-    at::Tensor other = arena_.flat(ArenaRole::kOther);
-    const std::vector<at::Tensor> before = matrix_updates(f);
-    moment2.mul_(f.beta2).addcmul_(gradient, gradient, 1 - f.beta2);
-    const at::Tensor root = moment2.sqrt().mul_(f.root_scale).add_(f.eps);
-    other.copy_(arena_.flat(ArenaRole::kCurrent));
-    for (const ParameterSpec& parameter : parameters_) {
-      if (!parameter.decays) continue;
-      other.narrow(0, static_cast<std::int64_t>(parameter.offset), element_count(parameter.shape)).mul_(f.keep);
-    }
-    if (f.rate_before != 0) other.addcdiv_(moment1, root, f.rate_before);  // the moment before the step
-    moment1.mul_(f.beta1).add_(gradient, 1 - f.beta1);
-    other.addcdiv_(moment1, root, -f.rate);
-    if (f.muon) write_matrices(gradient, f, before);
-  });
-  if (!shift.empty()) add_shift_to_other(shift);
-}
-
-// What the step before left in the second moment's place, of each matrix that Muon steps.
-std::vector<at::Tensor> TorchExecutor::matrix_updates(const AdamWFactors& f) {
-  std::vector<at::Tensor> updates;
-  for (std::size_t i = 0; f.muon && i < parameters_.size(); ++i)
-    if (parameters_[i].matrices > 0) updates.push_back(matrix_of(arena_.flat(ArenaRole::kMoment2), i).clone());
-  return updates;
-}
-
-at::Tensor TorchExecutor::matrix_of(const at::Tensor& flat, std::size_t parameter) const {
-  const ParameterSpec& spec = parameters_[parameter];
-  return flat.narrow(0, static_cast<std::int64_t>(spec.offset), element_count(spec.shape))
-      .view({spec.shape[0], spec.shape[1]});
-}
-
-// In the place of AdamW's step, which the flat operations made of them. The first moment is the same in both.
-void TorchExecutor::write_matrices(const at::Tensor& gradient, const AdamWFactors& f,
-                                   std::span<const at::Tensor> before) {
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const ParameterSpec& spec = parameters_[i];
-    if (spec.matrices == 0) continue;
-    const at::Tensor& old = before[next++];
-    const at::Tensor mixed =
-        matrix_of(arena_.flat(ArenaRole::kMoment1), i).mul(f.beta1).add_(matrix_of(gradient, i), 1 - f.beta1);
-    at::Tensor update = matrix_of(arena_.flat(ArenaRole::kMoment2), i);
-    at::Tensor other = matrix_of(arena_.flat(ArenaRole::kOther), i);
-    const auto matrices = static_cast<std::int64_t>(spec.matrices);
-    const std::int64_t cols = spec.shape[1] / matrices;
-    for (std::int64_t matrix = 0; matrix < matrices; ++matrix)
-      update.narrow(1, matrix * cols, cols).copy_(orthogonalised(mixed.narrow(1, matrix * cols, cols)));
-    const float scale = muon_scale(static_cast<std::size_t>(spec.shape[0]), static_cast<std::size_t>(cols));
-    other.copy_(matrix_of(arena_.flat(ArenaRole::kCurrent), i)).mul_(spec.decays ? f.keep : 1.0f);
-    other.add_(update, -scale * f.matrix_rate).add_(old, scale * f.matrix_rate_before);
-  }
+  must_not_throw([&] { math_->write_step(accumulator, adamw_factors(step, norm), shift); });
 }
 
 void TorchExecutor::write_shift(std::span<const float> shift) {
@@ -314,10 +173,7 @@ void TorchExecutor::add_shift_to_other(std::span<const float> shift) {
   must_not_throw([&] {
     const at::NoGradGuard no_grad;
     at::Tensor other = arena_.flat(ArenaRole::kOther);
-    auto* memory = const_cast<float*>(shift.data());
-    const at::Tensor host =
-        at::from_blob(memory, {static_cast<std::int64_t>(shift.size())}, at::TensorOptions().dtype(at::kFloat));
-    other.add_(host.to(other.device()));
+    other.add_(on_device(shift, arena_.device()));
   });
 }
 

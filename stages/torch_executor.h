@@ -9,12 +9,14 @@
 #include <memory>
 #include <string>
 
-#include "stages/adamw.h"
+#include "stages/step_math.h"
 #include "stages/torch_arena.h"
 #include "stages/torch_weights.h"
 #include "stages/windowed_executor.h"
 
 namespace shoal {
+
+enum class StepPath : std::uint8_t { kBest, kTensors, kKernels };
 
 struct TorchOptions {
   std::string device = "auto";  // auto, cpu, cuda, cuda:N
@@ -22,7 +24,10 @@ struct TorchOptions {
   ComputeType compute = ComputeType::kFp32;
   Recompute recompute = Recompute::kNone;
   bool forward_only = false;  // evaluates and continues texts: no memory is taken for training
-  bool tensor_math = false;   // optimiser and accumulation by tensor operations on the CPU too, as on a GPU; for tests
+  // How the arrays of a step are worked on. Best: by the processor where they are its own, else by CUDA kernels, else
+  // by tensor operations. The others are for tests, which have the paths of a GPU on the processor.
+  StepPath step_path = StepPath::kBest;
+  const StepKernels* kernels = nullptr;  // of StepPath::kKernels; null: CUDA's
 };
 
 class TorchExecutor : public WindowedExecutor {
@@ -51,19 +56,14 @@ class TorchExecutor : public WindowedExecutor {
   Result<Computed> run_layers(const StageInput& input, ArenaRole weights, bool keep_graph);
   Result<HostTensor> run_backward(TorchGraph& graph, const StageInput& input, const HostTensor& gradient,
                                   ArenaRole accumulator, float sign);
-  Status accumulate(std::span<const at::Tensor> gradients, const StageInput& input, ArenaRole accumulator, float sign);
-  void write_step_with_tensors(ArenaRole accumulator, const AdamWFactors& factors, std::span<const float> shift);
-  std::vector<at::Tensor> matrix_updates(const AdamWFactors& factors);
-  at::Tensor matrix_of(const at::Tensor& flat, std::size_t parameter) const;
-  void write_matrices(const at::Tensor& gradient, const AdamWFactors& factors, std::span<const at::Tensor> before);
   void add_shift_to_other(std::span<const float> shift);
   void use_threads() const;
 
   TorchArena arena_;
   std::vector<ParameterSpec> parameters_;  // those that are trained
   StageWeights weights_;
+  std::unique_ptr<StepMath> math_;
   int threads_;
-  bool host_math_;
 };
 
 // ERRORS: choose_device's; kTooLarge (the parameters do not fit); kInput (threads < 1).

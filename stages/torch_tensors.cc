@@ -26,11 +26,22 @@ at::Tensor ids_of(const HostTensor& tokens) {
   return ids;
 }
 
-at::Tensor on_device(const HostTensor& tensor, const c10::Device& device) {
-  // from_blob takes a mutable pointer; nothing writes to it.
-  auto* memory = const_cast<std::uint8_t*>(tensor.bytes.data());
-  const at::Tensor host = at::from_blob(memory, tensor.shape, at::TensorOptions().dtype(at::kFloat));
+namespace {
+
+// from_blob takes a mutable pointer; nothing writes to it.
+at::Tensor floats_on(const void* memory, at::IntArrayRef shape, const c10::Device& device) {
+  const at::Tensor host = at::from_blob(const_cast<void*>(memory), shape, at::TensorOptions().dtype(at::kFloat));
   return device.is_cpu() ? host : host.to(device);
+}
+
+}  // namespace
+
+at::Tensor on_device(const HostTensor& tensor, const c10::Device& device) {
+  return floats_on(tensor.bytes.data(), tensor.shape, device);
+}
+
+at::Tensor on_device(std::span<const float> values, const c10::Device& device) {
+  return floats_on(values.data(), {static_cast<std::int64_t>(values.size())}, device);
 }
 
 }  // namespace shoal

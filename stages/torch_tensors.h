@@ -21,5 +21,6 @@ HostTensor host_tensor_of(const at::Tensor& values);
 at::Tensor ids_of(const HostTensor& tokens);
 // On the host it shares the tensor's memory.
 at::Tensor on_device(const HostTensor& tensor, const c10::Device& device);
+at::Tensor on_device(std::span<const float> values, const c10::Device& device);
 
 }  // namespace shoal

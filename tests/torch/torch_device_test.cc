@@ -61,12 +61,17 @@ TEST(TorchDeviceTest, FactsNameTheLibrary) {
 // The whole contract on a GPU, where there is one.
 TEST(TorchGpuTest, AStepOnTheGpuEqualsTheOneOnTheCpu) {
   if (!gpu_usable()) GTEST_SKIP() << choose_device("cuda").error().message;
-  const auto maker = [](const char* device) {
+  const auto maker = [](const char* device, StepPath path) {
     return ExecutorMaker{device,
-                         [=](const StageSpec& spec) { return std::move(*make_torch_executor(spec, device, 1)); }, 1e-4};
+                         [=](const StageSpec& spec) {
+                           return std::move(*make_torch_executor(spec, {.device = device, .step_path = path}));
+                         },
+                         1e-4};
   };
-  Chain host(maker("cpu"), contract_model(), 3), gpu(maker("cuda"), contract_model(), 3);
-  for (Chain* chain : {&host, &gpu}) {
+  Chain host(maker("cpu", StepPath::kBest), contract_model(), 3),
+      gpu(maker("cuda", StepPath::kBest), contract_model(), 3),
+      tensors(maker("cuda", StepPath::kTensors), contract_model(), 3);
+  for (Chain* chain : {&host, &gpu, &tensors}) {
     for (const std::uint64_t serial : {1, 2, 3}) chain->count(serial, kA);
     for (std::size_t k = 0; k < chain->size(); ++k) {
       ASSERT_TRUE(*chain->at(k).undo(2));
@@ -74,8 +79,10 @@ TEST(TorchGpuTest, AStepOnTheGpuEqualsTheOneOnTheCpu) {
     }
   }
   for (std::size_t k = 0; k < host.size(); ++k) {
-    expect_near(gpu.read(k, ArenaRole::kCurrent), host.read(k, ArenaRole::kCurrent), 1e-4);
-    expect_near(gpu.read(k, ArenaRole::kMoment1), host.read(k, ArenaRole::kMoment1), 1e-4);
+    for (Chain* chain : {&gpu, &tensors}) {
+      expect_near(chain->read(k, ArenaRole::kCurrent), host.read(k, ArenaRole::kCurrent), 1e-4);
+      expect_near(chain->read(k, ArenaRole::kMoment1), host.read(k, ArenaRole::kMoment1), 1e-4);
+    }
   }
 }
 

@@ -6,29 +6,18 @@
 #include "stages/adapters.h"
 #include "tests/stages/executor_contract.h"
 #include "tests/stages/text_contract.h"
+#include "tests/torch/torch_maker.h"
 
 namespace shoal {
 namespace {
 
-ExecutorMaker torch_maker(bool tensor_math, int threads = 1, ComputeType compute = ComputeType::kFp32) {
-  return {std::string(compute == ComputeType::kBf16 ? "bf16_" : "") + (tensor_math ? "tensor_math" : "host_math"),
-          [=](const StageSpec& spec) -> std::unique_ptr<StageExecutor> {
-            TorchOptions options;
-            options.device = "cpu";
-            options.threads = threads;
-            options.compute = compute;
-            options.tensor_math = tensor_math;
-            return std::move(*make_torch_executor(spec, options));
-          },
-          2e-6};
-}
 // The same model as torch_maker's, as the base of adapters.
 ExecutorMaker adapters_maker(ComputeType compute = ComputeType::kFp32) {
   return {compute == ComputeType::kBf16 ? "bf16_adapters" : "adapters",
           [=](const StageSpec& base) {
             StageSpec spec = base;
             spec.model.lora_rank = 2;
-            auto executor = torch_maker(false, 1, compute).make(spec);
+            auto executor = torch_maker(kHost, 1, compute).make(spec);
             initialise(base, executor->arena().span(ArenaRole::kBase));
             executor->arena().push(ArenaRole::kBase);
             return executor;
@@ -44,42 +33,20 @@ ExecutorMaker recompute_maker() {
 }
 constexpr ComputeType kNarrow = ComputeType::kBf16;
 INSTANTIATE_TEST_SUITE_P(Torch, ExecutorContract,
-                         ::testing::Values(torch_maker(false), torch_maker(true), adapters_maker(),
-                                           torch_maker(false, 1, kNarrow), torch_maker(true, 1, kNarrow),
-                                           adapters_maker(kNarrow), recompute_maker()),
+                         ::testing::Values(torch_maker(kHost), torch_maker(kTensors), torch_maker(kKernels),
+                                           adapters_maker(), torch_maker(kHost, 1, kNarrow),
+                                           torch_maker(kTensors, 1, kNarrow), adapters_maker(kNarrow),
+                                           recompute_maker()),
                          [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(Torch, TextContract,
-                         ::testing::Values(torch_maker(false), torch_maker(true), adapters_maker()),
+                         ::testing::Values(torch_maker(kHost), torch_maker(kTensors), adapters_maker()),
                          [](const auto& info) { return info.param.name; });
 
-TorchArena& arena_of(Chain& chain, std::size_t stage) { return dynamic_cast<TorchArena&>(chain.at(stage).arena()); }
 TorchExecutor& executor_of(Chain& chain, std::size_t stage) { return dynamic_cast<TorchExecutor&>(chain.at(stage)); }
-
-ModelSpec four_layers() {
-  ModelSpec model = contract_model();
-  model.layers = 4;
-  return model;
-}
-
-// Per tensor: |a - b| <= tolerance * |b| in the 2-norm.
-void expect_tensors_near(const std::vector<ParameterSpec>& parameters, const std::vector<float>& a,
-                         const std::vector<float>& b, double tolerance) {
-  ASSERT_EQ(a.size(), b.size());
-  for (const ParameterSpec& parameter : parameters) {
-    double difference = 0, norm = 0;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(element_count(parameter.shape)); ++i) {
-      const double left = a[parameter.offset + i], right = b[parameter.offset + i];
-      difference += (left - right) * (left - right);
-      norm += right * right;
-    }
-    EXPECT_LE(std::sqrt(difference), tolerance * std::sqrt(norm)) << parameter.name;
-    EXPECT_GT(norm, 0) << parameter.name;
-  }
-}
 
 // Adapters train beside a base that nothing writes, and compute what the base does into which they are merged.
 TEST(TorchExecutorTest, AdaptersAreTheModelIntoWhichTheyAreMerged) {
-  Chain adapted(adapters_maker(), contract_model(), 3), whole(torch_maker(false), contract_model(), 3);
+  Chain adapted(adapters_maker(), contract_model(), 3), whole(torch_maker(kHost), contract_model(), 3);
   EXPECT_NEAR(adapted.forward(1), whole.forward(1), 1e-6 * whole.forward(2)) << "they begin as the base";
   const std::vector<float> base = adapted.read(1, ArenaRole::kBase);
   for (std::uint64_t serial = 3; serial < 9; ++serial) {
@@ -103,7 +70,7 @@ TEST(TorchExecutorTest, AdaptersAreTheModelIntoWhichTheyAreMerged) {
 }
 
 TEST(TorchExecutorTest, FourStagesEqualOneUnsplitGraph) {
-  Chain whole(torch_maker(false), four_layers(), 1), split(torch_maker(false), four_layers(), 4);
+  Chain whole(torch_maker(kHost), four_layer_model(), 1), split(torch_maker(kHost), four_layer_model(), 4);
   for (const std::uint64_t serial : {1, 2, 3}) {
     const double expected = whole.forward(serial), got = split.forward(serial);
     EXPECT_NEAR(got, expected, 1e-6 * expected);
@@ -131,7 +98,7 @@ TEST(TorchExecutorTest, FourStagesEqualOneUnsplitGraph) {
 }
 
 TEST(TorchExecutorTest, TrainingOnOneTextLowersItsLoss) {
-  Chain chain(torch_maker(false), four_layers(), 2);
+  Chain chain(torch_maker(kHost), four_layer_model(), 2);
   const double start = chain.forward(1);
   chain.backward(1, kA);
   InnerStep step = contract_step();
@@ -147,94 +114,8 @@ TEST(TorchExecutorTest, TrainingOnOneTextLowersItsLoss) {
   EXPECT_LT(chain.forward(1), 0.5 * start);
 }
 
-TEST(TorchExecutorTest, TwoThreadsAndTensorMathAgreeWithOneThread) {
-  Chain one(torch_maker(false), four_layers(), 1), two(torch_maker(false, 2), four_layers(), 1),
-      tensors(torch_maker(true), four_layers(), 1);
-  for (Chain* chain : {&one, &two, &tensors}) {
-    chain->count(1, kA);
-    ASSERT_TRUE(chain->at(0).inner_step(kA, contract_step()).ok());
-  }
-  const std::vector<ParameterSpec> parameters = parameters_of(one.at(0).spec());
-  for (const ArenaRole role : {ArenaRole::kCurrent, ArenaRole::kMoment1, ArenaRole::kMoment2}) {
-    expect_tensors_near(parameters, two.read(0, role), one.read(0, role), 1e-4);
-    expect_tensors_near(parameters, tensors.read(0, role), one.read(0, role), 1e-4);
-  }
-}
-
-InnerStep looking_ahead(std::uint64_t number) {
-  InnerStep step = contract_step();
-  step.step = number;
-  step.look_ahead = 1;
-  step.look_ahead_before = number > 1 ? 1 : 0;
-  return step;
-}
-
-TEST(TorchExecutorTest, TensorMathLooksAheadAsTheHostDoes) {
-  Chain host(torch_maker(false), contract_model(), 1), tensors(torch_maker(true), contract_model(), 1),
-      plain(torch_maker(false), contract_model(), 1);
-  for (std::uint64_t number = 1; number <= 3; ++number) {
-    for (Chain* chain : {&host, &tensors, &plain}) {
-      chain->count(number, kA);
-      chain->at(0).settle(number);
-      InnerStep step = looking_ahead(number);
-      if (chain == &plain) step.look_ahead = step.look_ahead_before = 0;
-      ASSERT_TRUE(chain->at(0).inner_step(kA, step).ok());
-    }
-    // Everybody goes on from the host's parameters: what is compared is one step and the moments.
-    const std::vector<float> own = host.read(0, ArenaRole::kCurrent);
-    expect_near(tensors.read(0, ArenaRole::kCurrent), own, 1e-5);
-    EXPECT_NE(plain.read(0, ArenaRole::kCurrent), own);
-    for (Chain* chain : {&tensors, &plain}) chain->write(0, ArenaRole::kCurrent, own);
-  }
-}
-
-TEST(TorchExecutorTest, TensorMathStepsMatricesAsTheHostDoes) {
-  Chain host(torch_maker(false), contract_model(), 1), tensors(torch_maker(true), contract_model(), 1),
-      plain(torch_maker(false), contract_model(), 1);
-  for (std::uint64_t number = 1; number <= 3; ++number) {
-    for (Chain* chain : {&host, &tensors, &plain}) {
-      chain->count(number, kA);
-      chain->at(0).settle(number);
-      InnerStep step = looking_ahead(number);
-      step.muon = chain != &plain;
-      ASSERT_TRUE(chain->at(0).inner_step(kA, step).ok());
-    }
-    const std::vector<float> own = host.read(0, ArenaRole::kCurrent);
-    expect_near(tensors.read(0, ArenaRole::kCurrent), own, 1e-4);
-    EXPECT_NE(plain.read(0, ArenaRole::kCurrent), own);
-    for (Chain* chain : {&tensors, &plain}) chain->write(0, ArenaRole::kCurrent, own);
-  }
-}
-
-// The tensor operations of a plain step, in the order that they had before a step could look ahead.
-TEST(TorchExecutorTest, TensorMathWithoutLookAheadKeepsEveryBit) {
-  Chain chain(torch_maker(true), contract_model(), 1);
-  InnerStep step = contract_step();
-  step.clip_norm = 0;
-  for (step.step = 1; step.step <= 3; ++step.step) {
-    chain.count(step.step, kA);
-    chain.at(0).settle(step.step);
-    TorchArena& arena = arena_of(chain, 0);
-    const AdamWFactors f = adamw_factors(step, 1);
-    const at::Tensor gradient = arena.flat(ArenaRole::kAccumulatorA).mul(f.gradient_scale);
-    at::Tensor moment1 = arena.flat(ArenaRole::kMoment1).clone(), moment2 = arena.flat(ArenaRole::kMoment2).clone();
-    at::Tensor other = arena.flat(ArenaRole::kCurrent).clone();
-    moment1.mul_(f.beta1).add_(gradient, 1 - f.beta1);
-    moment2.mul_(f.beta2).addcmul_(gradient, gradient, 1 - f.beta2);
-    for (const ParameterSpec& parameter : parameters_of(chain.at(0).spec())) {
-      if (!parameter.decays) continue;
-      other.narrow(0, static_cast<std::int64_t>(parameter.offset), element_count(parameter.shape)).mul_(f.keep);
-    }
-    other.addcdiv_(moment1, moment2.sqrt().mul_(f.root_scale).add_(f.eps), -f.rate);
-    ASSERT_TRUE(chain.at(0).inner_step(kA, step).ok());
-    EXPECT_TRUE(arena.flat(ArenaRole::kCurrent).equal(other)) << "step " << step.step;
-    EXPECT_TRUE(arena.flat(ArenaRole::kMoment1).equal(moment1)) << "step " << step.step;
-    EXPECT_TRUE(arena.flat(ArenaRole::kMoment2).equal(moment2)) << "step " << step.step;
-  }
-}
-
 TEST(TorchExecutorTest, WiderTokensMeanTheSame) {
-  Chain chain(torch_maker(false), contract_model(), 1);
+  Chain chain(torch_maker(kHost), contract_model(), 1);
   const HostTensor narrow = contract_tokens(1);
   const auto loss = [&](std::uint64_t serial, DType width) {
     const std::size_t bytes = size_of(width);
@@ -249,7 +130,7 @@ TEST(TorchExecutorTest, WiderTokensMeanTheSame) {
 
 // A graph made before a write gives the gradient of its own weights, as an executor that never stepped does.
 TEST(TorchExecutorTest, AKeptGraphGivesTheGradientOfItsOwnWeights) {
-  Chain chain(torch_maker(false), contract_model(), 3), still(torch_maker(false), contract_model(), 3);
+  Chain chain(torch_maker(kHost), contract_model(), 3), still(torch_maker(kHost), contract_model(), 3);
   chain.forward(1);
   chain.count(2, kA);
   for (std::size_t k = 0; k < chain.size(); ++k) {
@@ -266,7 +147,7 @@ TEST(TorchExecutorTest, AKeptGraphGivesTheGradientOfItsOwnWeights) {
 // After its buffer was overwritten, the graph is made anew: the gradient is that of the newest weights, not of a
 // mixture.
 TEST(TorchExecutorTest, ADroppedGraphIsRecomputedAtTheNewestWeights) {
-  Chain chain(torch_maker(false), contract_model(), 3), fresh(torch_maker(false), contract_model(), 3);
+  Chain chain(torch_maker(kHost), contract_model(), 3), fresh(torch_maker(kHost), contract_model(), 3);
   chain.forward(1);
   for (const std::uint64_t serial : {2, 3}) {
     chain.count(serial, kA);
@@ -285,7 +166,7 @@ TEST(TorchExecutorTest, ADroppedGraphIsRecomputedAtTheNewestWeights) {
     const HostTensor gradient = chain.gradients[k];
     chain.at(k).settle(4);
     chain.at(k).clear_window(kB);
-    Chain original(torch_maker(false), contract_model(), 3);
+    Chain original(torch_maker(kHost), contract_model(), 3);
     original.forward(1);
     const Result<Backwarded> out = pass_backward(chain.at(k), 1, gradient, kB);
     ASSERT_TRUE(out.ok());
@@ -299,7 +180,7 @@ TEST(TorchExecutorTest, ADroppedGraphIsRecomputedAtTheNewestWeights) {
 // Raw writes into the arena are invisible to autograd, so what protects a graph is that none is left when its buffer is
 // written.
 TEST(TorchExecutorTest, NoGraphOutlivesTheBufferItReads) {
-  Chain chain(torch_maker(false), contract_model(), 3);
+  Chain chain(torch_maker(kHost), contract_model(), 3);
   const auto references = [&](ArenaRole role) {
     std::vector<std::uint64_t> counts;
     for (std::size_t k = 0; k < chain.size(); ++k) counts.push_back(executor_of(chain, k).outside_references(role));
@@ -328,7 +209,7 @@ TEST(TorchExecutorTest, NoGraphOutlivesTheBufferItReads) {
 }
 
 TEST(TorchExecutorTest, UndoEvaluateAndRefusalsLeaveNoGraphBehind) {
-  Chain chain(torch_maker(false), contract_model(), 3);
+  Chain chain(torch_maker(kHost), contract_model(), 3);
   chain.count(1, kA);
   for (std::size_t k = 0; k < chain.size(); ++k) {
     ASSERT_TRUE(chain.at(k).undo(1).ok());
@@ -346,7 +227,7 @@ TEST(TorchExecutorTest, UndoEvaluateAndRefusalsLeaveNoGraphBehind) {
 using TorchExecutorDeathTest = ::testing::Test;
 TEST(TorchExecutorDeathTest, AWriteIntoABufferThatSomethingStillReadsStopsTheProgram) {
   ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
-  Chain chain(torch_maker(false), contract_model(), 1);
+  Chain chain(torch_maker(kHost), contract_model(), 1);
   ASSERT_TRUE(chain.at(0).inner_step(kA, contract_step()).ok());
   (void)arena_of(chain, 0).leaves(ArenaRole::kOther);
   ASSERT_TRUE(chain.at(0).inner_step(kA, contract_step()).ok());
@@ -355,7 +236,7 @@ TEST(TorchExecutorDeathTest, AWriteIntoABufferThatSomethingStillReadsStopsThePro
 }
 
 TEST(TorchExecutorTest, OverflowInForwardIsRefusedAndNamed) {
-  Chain chain(torch_maker(false), contract_model(), 3);
+  Chain chain(torch_maker(kHost), contract_model(), 3);
   chain.forward(1);
   for (std::size_t k = 0; k < chain.size(); ++k) {
     std::vector<float> weights = chain.read(k, ArenaRole::kCurrent);
@@ -373,8 +254,8 @@ TEST(TorchExecutorTest, OverflowInForwardIsRefusedAndNamed) {
 }
 
 TEST(TorchExecutorTest, OverflowInBackwardAddsNothing) {
-  for (const bool tensor_math : {false, true}) {
-    Chain chain(torch_maker(tensor_math), contract_model(), 3);
+  for (const StepPath path : {kHost, kTensors, kKernels}) {
+    Chain chain(torch_maker(path), contract_model(), 3);
     chain.count(1, kA);
     chain.forward(2);
     for (std::size_t k = 0; k < 2; ++k) {
