@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "cli/host_probe.h"
+#include "cli/inspect_watch.h"
 #include "cli/live.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
@@ -160,6 +161,14 @@ class InspectProgram {
 };
 
 }  // namespace
+
+int watch_run(const std::string& ticket, bool json) {
+  InspectArguments arguments;
+  arguments.run = ticket;
+  arguments.watch = true;
+  const int code = InspectProgram(std::move(arguments), json).run();
+  return code == kExitEnded || stop_wanted() ? kExitOk : code;
+}
 
 void add_inspect(CLI::App& app, Program& program) {
   CLI::App* command =

@@ -60,6 +60,7 @@ void add_launch(CLI::App& app, Program& program);
 void add_man(CLI::App& app, Program& program);
 void add_plan(CLI::App& app, Program& program);
 void add_solo(CLI::App& app, Program& program);
+void add_top(CLI::App& app, Program& program);
 void add_version(CLI::App& app, Program& program);
 void add_watch(CLI::App& app, Program& program);
 

@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "cli/page_option.h"
+#include "common/log.h"
 #include "page/live_page.h"
+#include "runtime/config/config.h"
 #include "runtime/data/entropy.h"
+#include "runtime/data/samples.h"
 #include "runtime/launch/launch.h"
 
 namespace shoal {
@@ -24,6 +27,18 @@ void count_entropies(const Samples& samples, const RunConfig& config, RunFacts& 
   const TextEntropy entropy = training_entropy(samples.text(), config.token_dtype());
   facts.unigram = entropy.unigram;
   facts.bigram = entropy.bigram;
+}
+
+Result<RunFacts> facts_of_file(const std::string& path) {
+  if (path.empty()) return RunFacts{};
+  SHOAL_ASSIGN(const RunConfig config, load_config(path));
+  RunFacts facts = run_facts(config);
+  const auto samples = Samples::open(config.text_files());
+  if (samples.ok())
+    count_entropies(*samples, config, facts);
+  else
+    log_warning("the text's entropies are not shown: ", samples.error().message);
+  return facts;
 }
 
 RunPage::RunPage(EventLoop& loop, const RunConfig& config) : loop_(loop), config_(config) {}

@@ -22,6 +22,9 @@ struct RunFacts;
 struct RunWord;
 
 RunFacts run_facts(const RunConfig& config);
+// What no event says, of a run file; the text's entropies where the text is there. Nothing where `path` is empty.
+// ERRORS: load_config()'s.
+Result<RunFacts> facts_of_file(const std::string& path);
 // Blocks while the text is counted, as far as text_entropy() counts it.
 void count_entropies(const Samples& samples, const RunConfig& config, RunFacts& facts);
 

@@ -13,8 +13,6 @@
 #include "common/status_line.h"
 #include "events/line_parts.h"
 #include "page/replay.h"
-#include "runtime/config/config.h"
-#include "runtime/data/samples.h"
 
 namespace shoal {
 namespace {
@@ -24,19 +22,6 @@ struct WatchArguments {
   double speed = 16;
   std::optional<PagePort> page;
 };
-
-// What no event says, of a run file; the text's entropies where the text is there.
-Result<RunFacts> facts_of(const std::string& run) {
-  if (run.empty()) return RunFacts{};
-  SHOAL_ASSIGN(const RunConfig config, load_config(run));
-  RunFacts facts = run_facts(config);
-  const auto samples = Samples::open(config.text_files());
-  if (samples.ok())
-    count_entropies(*samples, config, facts);
-  else
-    log_warning("the text's entropies are not shown: ", samples.error().message);
-  return facts;
-}
 
 // Until Ctrl-C.
 Status serve(const Replay& replay, const PagePort& port) {
@@ -50,7 +35,7 @@ Status serve(const Replay& replay, const PagePort& port) {
 }
 
 int run_watch(const WatchArguments& arguments, bool json) {
-  auto facts = facts_of(arguments.run);
+  auto facts = facts_of_file(arguments.run);
   if (!facts.ok()) return fail_config(facts.error());
   if (const Status raised = raise_descriptors_max(); !raised.ok()) log_warning(raised.error().message);
   HeadwayMeter meter;

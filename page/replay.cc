@@ -2,59 +2,28 @@
 
 #include <algorithm>
 #include <memory>
-#include <queue>
 
-#include "events/audit/event_lines.h"
+#include "page/merged_lines.h"
 #include "page/run_json.h"
 #include "page/run_metrics.h"
 
 namespace shoal {
-namespace {
-
-// One process's lines.
-struct FileLines {
-  EventLines lines;
-  const AuditEvent* event = nullptr;
-  double time = 0;  // of the line, or of one before it where the clock went back
-};
-
-Status go_on(FileLines& file) {
-  SHOAL_ASSIGN(file.event, file.lines.next());
-  if (file.event != nullptr) file.time = std::max(file.time, file.event->time);
-  return {};
-}
-
-}  // namespace
 
 Result<Replay> Replay::read(const std::string& folder, RunFacts facts, const Progress& progress) {
-  SHOAL_ASSIGN(const std::vector<AuditSource> sources, sources_in(folder, progress));
+  SHOAL_ASSIGN(MergedLines lines, MergedLines::whole(folder, progress));
   Replay replay;
-  std::vector<std::unique_ptr<FileLines>> files;
-  for (const AuditSource& source : sources) files.push_back(std::make_unique<FileLines>(FileLines{EventLines(source)}));
-  // The earliest is next; of equal times the first file's.
-  const auto later = [&](std::size_t a, std::size_t b) {
-    return std::pair(files[a]->time, a) > std::pair(files[b]->time, b);
-  };
-  std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(later)> next(later);
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    SHOAL_TRY(go_on(*files[i]));
-    if (files[i]->event != nullptr) next.push(i);
-  }
   bool named = false;
-  while (!next.empty()) {
-    const std::size_t at = next.top();
-    next.pop();
-    FileLines& file = *files[at];
-    if (file.event->row != nullptr) {
-      if (!std::exchange(named, true)) {
-        facts.key = hex_of(file.event->run).substr(0, 16);
-        replay.end_.set_facts(facts);
-      }
-      replay.note(file.time);
-      replay.end_.take({*file.event, file.time, !file.event->is_peer(), file.event->session});
+  while (true) {
+    SHOAL_ASSIGN(const auto line, lines.next());
+    if (!line) break;
+    const AuditEvent& event = *line->event;
+    if (event.row == nullptr) continue;
+    if (!std::exchange(named, true)) {
+      facts.key = hex_of(event.run).substr(0, 16);
+      replay.end_.set_facts(facts);
     }
-    SHOAL_TRY(go_on(file));
-    if (file.event != nullptr) next.push(at);
+    replay.note(line->time);
+    replay.end_.take({event, line->time, !event.is_peer(), event.session});
   }
   replay.finish();
   return replay;

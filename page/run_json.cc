@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/hex.h"
+#include "page/stage_sums.h"
 
 namespace shoal {
 namespace {
@@ -89,32 +90,6 @@ Json bytes_of(const RunView& view) {
           {"down_per_second", rounded(bytes.down.per_second(view.now()))},
           {"codec_ratio", ratio(bytes.fp32, bytes.payload)},
           {"base_hits", ratio(bytes.deltas, based)}};
-}
-
-struct StageSum {
-  std::uint64_t serving = 0, members = 0;
-  double rate = 0;
-};
-
-std::vector<StageSum> sums_of(const RunView& view) {
-  std::vector<StageSum> sums(view.stages());
-  for (const auto& [session, row] : view.peers().rows()) {
-    if (!row.lives()) continue;
-    StageSum& sum = sums[row.stage];
-    ++sum.members;
-    sum.serving += row.state == SeenState::kServing;
-    sum.rate += row.rate.per_second();
-  }
-  return sums;
-}
-
-// With the fewest that serve; none where all have as many.
-std::optional<std::size_t> weakest_of(const std::vector<StageSum>& sums) {
-  if (sums.empty()) return std::nullopt;
-  const auto [least, most] = std::minmax_element(
-      sums.begin(), sums.end(), [](const StageSum& a, const StageSum& b) { return a.serving < b.serving; });
-  if (least->serving == most->serving) return std::nullopt;
-  return static_cast<std::size_t>(least - sums.begin());
 }
 
 Json stages_of(const RunView& view, const std::vector<StageSum>& sums) {

@@ -1,10 +1,16 @@
 #include "events/audit/event_lines.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 
+#include "common/os/posix_file.h"
 #include "common/packed/byte_source.h"
 
 namespace shoal {
@@ -46,6 +52,47 @@ class Parts {
   std::shared_ptr<std::uint64_t> seen_;  // bytes that were told of
 };
 
+// A file that its writer appends to, and cuts by giving its name to another one.
+class Grown {
+ public:
+  explicit Grown(std::string path) : path_(std::move(path)) {}
+  // Where nothing has the name yet, a later read() does.
+  Status open() {
+    auto file = open_file(path_, O_RDONLY);
+    if (!file.ok() && file.code() != ErrorCode::kMissing) return file.error();
+    if (file.ok()) file_ = *std::move(file);
+    return {};
+  }
+  // 0: nothing is there yet.
+  Result<std::size_t> read(std::span<char> out) {
+    while (true) {
+      const bool moved = has_moved();  // asked first: what its writer did before the cut is in the file then
+      if (file_.get() >= 0) {
+        SHOAL_ASSIGN(const std::size_t got, read_rest(out));
+        if (got > 0) return got;
+      }
+      if (!moved) return std::size_t{0};
+      SHOAL_TRY(open());
+    }
+  }
+
+ private:
+  bool has_moved() const {
+    struct stat ours = {}, named = {};
+    if (::stat(path_.c_str(), &named) != 0) return false;
+    if (file_.get() < 0 || ::fstat(file_.get(), &ours) != 0) return true;
+    return ours.st_ino != named.st_ino || ours.st_dev != named.st_dev;
+  }
+  Result<std::size_t> read_rest(std::span<char> out) {
+    const ssize_t got = ::read(file_.get(), out.data(), out.size());
+    if (got < 0 && errno != EINTR) return error_of_errno("read", path_, errno);
+    return static_cast<std::size_t>(std::max<ssize_t>(0, got));
+  }
+
+  std::string path_;
+  Descriptor file_;
+};
+
 std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
@@ -68,6 +115,23 @@ AuditSource file_source(EventFile file, FirstReads told) {
     return [parts = std::make_shared<Parts>(paths, told, seen)](std::span<char> out) { return parts->read(out); };
   };
   return source;
+}
+
+Result<AuditSource> growing_source(const std::string& path) {
+  while (true) {
+    SHOAL_ASSIGN(EventFile file, event_file_at(path));
+    const auto grown = std::make_shared<Grown>(path);
+    SHOAL_TRY(grown->open());
+    SHOAL_ASSIGN(const EventFile now, event_file_at(path));
+    if (newest_segment(now) != newest_segment(file)) continue;  // it was cut meanwhile
+    std::erase(file.parts, path);
+    const auto parts = std::make_shared<Parts>(file.parts, FirstReads(), std::make_shared<std::uint64_t>(0));
+    const auto read = [parts, grown](std::span<char> out) -> Result<std::size_t> {
+      SHOAL_ASSIGN(const std::size_t got, parts->read(out));
+      return got > 0 ? Result<std::size_t>(got) : grown->read(out);
+    };
+    return AuditSource{.name = last_part(path), .open = [read] { return read; }};
+  }
 }
 
 Result<std::vector<AuditSource>> sources_in(const std::string& folder, const ReadProgress& progress) {
@@ -101,6 +165,7 @@ Result<bool> EventLines::next_text(std::string_view& line, bool& whole) {
       return whole = true;
     }
     scanned_ = end_;
+    if (grows_ && at_end_) return at_end_ = false;
     if (at_end_ || end_ - begin_ >= kLineBytesMax) {
       line = std::string_view(buffer_).substr(begin_, end_ - begin_);
       begin_ = end_;
@@ -133,7 +198,7 @@ Result<const AuditEvent*> EventLines::next() {
   while (true) {
     SHOAL_ASSIGN(const bool any, next_text(line, whole));
     if (!any) {
-      judge_bad(false);  // it had its newline, so no kill tore it
+      if (!grows_) judge_bad(false);  // it had its newline, so no kill tore it
       return static_cast<const AuditEvent*>(nullptr);
     }
     ++number_;

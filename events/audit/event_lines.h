@@ -1,6 +1,6 @@
 #pragma once
 // The lines of one event file, read in pieces. Lenient in one point only: a process that was killed, or whose disk
-// refused a write, may leave a line torn, and the next line says so.
+// refused a write, may leave a line torn, and the next line says so. A file may grow while it is read.
 //
 // Bounds: one piece (kPieceBytes), or one line where that is longer, up to kLineBytesMax.
 #include <cstdint>
@@ -28,6 +28,9 @@ AuditSource text_source(std::string name, std::string_view text);  // borrows th
 // Told of bytes of a file that are read for the first time, as they stand on the disk.
 using FirstReads = std::function<void(std::uint64_t bytes)>;
 AuditSource file_source(EventFile file, FirstReads told = {});  // ERRORS of Read: ByteSource's
+// The same of a file that another process still writes, and may cut: what it gives ends where the file does, and goes
+// on when that has grown. It is opened once. ERRORS: kIo.
+Result<AuditSource> growing_source(const std::string& path);
 // All *.jsonl files of the folder. `progress` is told how many bytes of how many are read, after each piece. ERRORS:
 // kMissing (no folder, no such file), kIo.
 using ReadProgress = std::function<void(std::uint64_t bytes, std::uint64_t of)>;
@@ -38,9 +41,11 @@ class EventLines {
   static constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
   static constexpr std::size_t kLineBytesMax = std::size_t{64} << 20;
 
-  explicit EventLines(const AuditSource& source) : read_(source.open()) {}
+  // `grows`: behind the end there may be more later, and a line without its end is not torn but not written yet.
+  explicit EventLines(const AuditSource& source, bool grows = false) : read_(source.open()), grows_(grows) {}
 
-  // The next line that can be read, valid until the next call; null at the end. ERRORS: kIo.
+  // The next line that can be read, valid until the next call; null at the end, and where it grows may be asked again.
+  // ERRORS: kIo.
   Result<const AuditEvent*> next();
   std::uint64_t number() const { return number_; }  // of the line that next() gave, from 1
   std::uint64_t lines() const { return lines_; }    // that could be read
@@ -53,6 +58,7 @@ class EventLines {
   void judge_bad(bool explained);
 
   const AuditSource::Read read_;
+  const bool grows_;
   std::string buffer_;
   std::size_t begin_ = 0, end_ = 0;  // of what is in the buffer and not given yet
   std::size_t scanned_ = 0;          // up to here there is no newline

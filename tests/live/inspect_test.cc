@@ -103,5 +103,36 @@ TEST_F(LiveInspectTest, WatchedAsJsonEachLineIsAnObjectAndThePeerSaysWhatItCompu
   }
 }
 
+TEST_F(LiveInspectTest, TopFollowsTheFilesOfARunUntilItIsOver) {
+  swarm_.launch(swarm_.write_run({.stages = 1, .replicas = 1, .steps = 100'000, .executor = kPaced}));
+  swarm_.join("a", {});
+  ASSERT_TRUE(swarm_.wait_for_event("launch", {"\"event\":\"commit\""}));
+  swarm_.start("top", {"top", swarm_.path("events")});
+  swarm_.start("stopped", {"top", swarm_.path("events")});
+  swarm_.start("ticket", {"top", swarm_.ticket()});
+  ASSERT_TRUE(swarm_.wait_for_line(swarm_.path("top.out"), {" tok/s peers 1 twice 0 lost 0 faults 0"}, 2))
+      << swarm_.output("top");
+  swarm_.process("stopped").send_signal(SIGINT);
+  EXPECT_EQ(swarm_.exit_code("stopped"), 0) << swarm_.errors("stopped");
+  EXPECT_EQ(swarm_.exit_code("ticket"), 69) << "a run without a directory";
+  swarm_.process("launch").send_signal(SIGINT);
+  EXPECT_EQ(swarm_.exit_code("top"), 0) << swarm_.errors("top");
+  EXPECT_NE(swarm_.output("top").find(", ended: stopped by Ctrl-C"), std::string::npos) << swarm_.output("top");
+}
+
+TEST_F(LiveInspectTest, TopRefusesWhatIsNeitherFolderNorTicket) {
+  const auto top = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "top");
+    swarm_.start("inspect", std::move(words));
+    return swarm_.exit_code("inspect");
+  };
+  EXPECT_EQ(top({swarm_.path("none")}), 66);
+  EXPECT_TRUE(says("no such folder, and no ticket either")) << swarm_.errors("inspect");
+  EXPECT_EQ(top({swarm_.path("events")}), 66);
+  EXPECT_TRUE(says("holds no *.jsonl file")) << swarm_.errors("inspect");
+  EXPECT_EQ(top({"shoal1:nothing"}), 65);
+  EXPECT_EQ(top({"shoal1:nothing", "--run", swarm_.path("run.toml")}), 64);
+}
+
 }  // namespace
 }  // namespace shoal

@@ -1,0 +1,29 @@
+#include "page/stage_sums.h"
+
+#include <algorithm>
+
+#include "page/run_view.h"
+
+namespace shoal {
+
+std::vector<StageSum> sums_of(const RunView& view) {
+  std::vector<StageSum> sums(view.stages());
+  for (const auto& [session, row] : view.peers().rows()) {
+    if (!row.lives()) continue;
+    StageSum& sum = sums[row.stage];
+    ++sum.members;
+    sum.serving += row.state == SeenState::kServing;
+    sum.rate += row.rate.per_second();
+  }
+  return sums;
+}
+
+std::optional<std::size_t> weakest_of(const std::vector<StageSum>& sums) {
+  if (sums.empty()) return std::nullopt;
+  const auto [least, most] = std::minmax_element(
+      sums.begin(), sums.end(), [](const StageSum& a, const StageSum& b) { return a.serving < b.serving; });
+  if (least->serving == most->serving) return std::nullopt;
+  return static_cast<std::size_t>(least - sums.begin());
+}
+
+}  // namespace shoal
