@@ -29,13 +29,17 @@ void raise(Counter& counter, std::uint64_t total) {
   counter.Increment(std::max(0.0, static_cast<double>(total) - counter.Value()));
 }
 
+Family<Histogram>& histograms(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+}
+
 // The same of a histogram.
-class Spans {
+template <class Counts>
+class Raised {
  public:
-  Spans(prometheus::Registry& registry, const char* name, const char* help)
-      : spans_(prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add(
-            {}, Histogram::BucketBoundaries(SpanCounts::kBounds.begin(), SpanCounts::kBounds.end()))) {}
-  void raise(const SpanCounts& now) {
+  explicit Raised(Family<Histogram>& family, const prometheus::Labels& labels = {})
+      : spans_(family.Add(labels, Histogram::BucketBoundaries(Counts::kBounds.begin(), Counts::kBounds.end()))) {}
+  void raise(const Counts& now) {
     std::vector<double> added;
     for (std::size_t i = 0; i < now.counts.size(); ++i)
       added.push_back(static_cast<double>(now.counts[i] - told_.counts[i]));
@@ -45,8 +49,9 @@ class Spans {
 
  private:
   Histogram& spans_;
-  SpanCounts told_;
+  Counts told_;
 };
+using Spans = Raised<SpanCounts>;
 
 }  // namespace
 
@@ -77,8 +82,14 @@ struct RunMetrics::Families {
                               .Name("shoal_lost_contributions_total")
                               .Help("Contributions that are lost by name.")
                               .Register(registry);
-  Spans paths{registry, "shoal_microbatch_seconds", "From a microbatch's issue to its commit."};
-  Spans round_spans{registry, "shoal_round_seconds", "From a round's opening to its commit."};
+  Spans paths{histograms(registry, "shoal_microbatch_seconds", "From a microbatch's issue to its commit.")};
+  Spans round_spans{histograms(registry, "shoal_round_seconds", "From a round's opening to its commit.")};
+  Family<Histogram>& hop_spans = histograms(registry, "shoal_hop_seconds",
+                                            "From a holder's newest Forward of a microbatch to the stage until it "
+                                            "counted the gradient; of the trainer until it committed.");
+  std::map<std::uint16_t, Spans> hops;  // by stage
+  Raised<DelayCounts> delays{
+      histograms(registry, "shoal_gradient_late_steps", "How many inner steps late each token's gradient was.")};
 };
 
 RunMetrics::RunMetrics() : families_(std::make_unique<Families>()) {}
@@ -111,6 +122,10 @@ void RunMetrics::update(const RunView& view) {
   }
   f.paths.raise(view.path_spans());
   f.round_spans.raise(view.round_spans());
+  f.delays.raise(view.delays());
+  for (const auto& [stage, spans] : view.hop_spans())
+    f.hops.try_emplace(stage, f.hop_spans, prometheus::Labels{{"stage", std::to_string(stage)}})
+        .first->second.raise(spans);
 }
 
 std::string RunMetrics::text() const {

@@ -10,12 +10,6 @@ constexpr double kDelayFollows = 0.2;  // share of the newest step in the delay 
 
 }  // namespace
 
-void SpanCounts::add(double seconds) {
-  const auto place = std::lower_bound(kBounds.begin(), kBounds.end(), seconds) - kBounds.begin();
-  ++counts[static_cast<std::size_t>(place)];
-  sum += seconds;
-}
-
 // A resumed process repeats what it found in its logs.
 bool RunView::is_new(const EventRecord& r) const {
   if (r.event == EventKind::kSessionOver) return !r.about || !peers_.is_over(*r.about);
@@ -35,6 +29,7 @@ void RunView::take(const SeenEvent& told) {
   if (event.of_trainer) {
     if (!is_new(r)) return;
     if (commits) take_commit(r, event.time);
+    if (commits) end_hop(event.session, *r.microbatch, 0, event.time);
     take_round(r, event.time);
     const std::uint64_t faults = story_.faults();
     tally_.take(event);
@@ -48,6 +43,7 @@ void RunView::take(const SeenEvent& told) {
     if (r.event == EventKind::kStepped || r.event == EventKind::kAnchor) take_delays(r);
   }
   if (r.event == EventKind::kBytes) take_bytes(event);
+  take_hop(event);
 }
 
 void RunView::take_figures(const EventRecord& r, double time) {
@@ -124,7 +120,28 @@ void RunView::take_bytes(const SeenEvent& event) {
   bytes_.of_peers = bytes_.of_peers || !event.of_trainer;
 }
 
+void RunView::take_hop(const SeenEvent& event) {
+  const EventRecord& r = event.record;
+  if (!r.microbatch) return;
+  if (r.event == EventKind::kForwardSent) {
+    hops_[{r.microbatch->serial, event.session}] = event.time;
+    if (hops_.size() > kUnderWayMax) hops_.erase(hops_.begin());
+  } else if ((r.event == EventKind::kCounted || r.event == EventKind::kLate) && r.stage) {
+    end_hop(event.session, *r.microbatch, static_cast<std::uint16_t>(r.stage->value + 1), event.time);
+  }
+}
+
+void RunView::end_hop(const Session& holder, const MicrobatchId& microbatch, std::uint16_t stage, double time) {
+  const auto hop = hops_.find({microbatch.serial, holder});
+  if (hop == hops_.end()) return;
+  hop_spans_[stage].add(std::max(0.0, time - hop->second));
+  hops_.erase(hop);
+}
+
 void RunView::take_delays(const EventRecord& step) {
+  if (step.delays)
+    for (std::size_t delay = 0; delay < std::min<std::size_t>(step.delays->size(), DelayHistogram::kBins); ++delay)
+      if ((*step.delays)[delay] > 0) delays_.add(static_cast<double>(delay), (*step.delays)[delay]);
   if (!step.delay_mean || !std::isfinite(*step.delay_mean)) return;
   seen_delay_ = seen_delay_ ? *seen_delay_ + kDelayFollows * (*step.delay_mean - *seen_delay_) : *step.delay_mean;
 }

@@ -1,7 +1,8 @@
 #pragma once
 // What a person sees of a run, learned from its events alone: in the launching process as they are written, or from
 // their files. Pure: no I/O, no clock. Value: a copy is the run as it stood.   Thread: one at a time.
-// Bounds: those of Tally, PeerBoard, History and FaultStory; kUnderWayMax microbatches under way.
+// Bounds: those of Tally, PeerBoard, History and FaultStory; kUnderWayMax microbatches under way, and hops.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -29,12 +30,21 @@ struct RunFacts {
 };
 
 // Counts by upper bound; the last one is of what is above all of them.
-struct SpanCounts {
-  static constexpr std::array<double, 11> kBounds = {0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300};  // seconds
+template <const auto& kTheBounds>
+struct Counts {
+  static constexpr const auto& kBounds = kTheBounds;
   std::array<std::uint64_t, kBounds.size() + 1> counts{};
   double sum = 0;
-  void add(double seconds);
+  void add(double value, std::uint64_t times = 1) {
+    counts[static_cast<std::size_t>(std::lower_bound(kBounds.begin(), kBounds.end(), value) - kBounds.begin())] +=
+        times;
+    sum += value * static_cast<double>(times);
+  }
 };
+inline constexpr std::array<double, 11> kSpanBounds = {0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300};  // seconds
+inline constexpr std::array<double, 10> kDelayBounds = {0, 1, 2, 3, 4, 6, 8, 16, 32, 62};                  // steps
+using SpanCounts = Counts<kSpanBounds>;
+using DelayCounts = Counts<kDelayBounds>;
 
 class RunView {
  public:
@@ -85,7 +95,11 @@ class RunView {
   const PeerBoard& peers() const { return peers_; }
   const History& history() const { return history_; }
   const FaultStory& story() const { return story_; }
-  const SpanCounts& path_spans() const { return path_spans_; }    // from a microbatch's issue to its commit
+  const SpanCounts& path_spans() const { return path_spans_; }  // from a microbatch's issue to its commit
+  // By the stage that was asked: from a holder's newest Forward of a microbatch until it counted the gradient; of the
+  // trainer until it committed.
+  const std::map<std::uint16_t, SpanCounts>& hop_spans() const { return hop_spans_; }
+  const DelayCounts& delays() const { return delays_; }  // of gradients in steps, a target each; as files of peers say
   const SpanCounts& round_spans() const { return round_spans_; }  // from a round's opening to its commit
   const std::map<std::uint16_t, OpenRound>& open_rounds() const { return open_rounds_; }
 
@@ -96,6 +110,8 @@ class RunView {
   void take_round(const EventRecord& record, double time);
   void take_bytes(const SeenEvent& event);
   void take_delays(const EventRecord& step);
+  void take_hop(const SeenEvent& event);
+  void end_hop(const Session& holder, const MicrobatchId& microbatch, std::uint16_t stage, double time);
   void end_second();
 
   RunFacts facts_;
@@ -109,6 +125,10 @@ class RunView {
   RecentRate rate_{10s};
   std::unordered_map<std::uint64_t, double> under_way_;  // serial to when it was issued
   std::map<std::uint16_t, OpenRound> open_rounds_;
+  // Serial and holder to when it asked.
+  std::map<std::pair<std::uint64_t, Session>, double> hops_;
+  std::map<std::uint16_t, SpanCounts> hop_spans_;
+  DelayCounts delays_;
   double begun_ = 0, now_ = 0, second_ = 0, second_targets_ = 0;
   std::uint64_t lines_ = 0, told_targets_ = 0;
   std::optional<double> told_delay_, seen_delay_;

@@ -314,5 +314,46 @@ TEST(RunMetricsTest, CountersRiseAndHistogramsHoldEachOnce) {
   EXPECT_THAT(text, HasSubstr("shoal_microbatch_seconds_count 4"));
 }
 
+TEST(RunMetricsTest, HopsAreTimedByTheStageThatWasAsked) {
+  RunView view;
+  const Session trainer{9, 9}, peer{0xa0, 1};
+  const MicrobatchId id{9, 0};
+  const auto asked = [&](const Session& holder, double after) {
+    EventRecord sent = claim_event(EventKind::kForwardSent, id, peer, Lease{holder, 1});
+    if (!(holder == trainer)) sent.stage = StageId{0};
+    view.take({sent, kStart + after, holder == trainer, holder});
+  };
+  asked(trainer, 0);
+  asked(trainer, 2);  // the newest counts
+  asked(peer, 2.5);
+  EventRecord counted = entry_event(EventKind::kCounted, id, EntryName{peer, 1});
+  counted.stage = StageId{0};
+  for (const double after : {2.7, 2.8}) view.take({counted, kStart + after, false, peer});  // once
+  view.take({commit_event(id, {{peer, 1}}, 2.0, 64), kStart + 3, true, trainer});
+  RunMetrics metrics;
+  metrics.update(view);
+  metrics.update(view);
+  EXPECT_THAT(metrics.text(), AllOf(HasSubstr("shoal_hop_seconds_count{stage=\"0\"} 1\n"),
+                                    HasSubstr("shoal_hop_seconds_bucket{stage=\"0\",le=\"0.5\"} 0\n"),
+                                    HasSubstr("shoal_hop_seconds_bucket{stage=\"0\",le=\"1\"} 1\n"),
+                                    HasSubstr("shoal_hop_seconds_count{stage=\"1\"} 1\n"),
+                                    HasSubstr("shoal_hop_seconds_bucket{stage=\"1\",le=\"0.25\"} 1\n")));
+}
+
+TEST(RunMetricsTest, LateGradientsAreCountedByTheToken) {
+  RunView view;
+  EventRecord step{.event = EventKind::kStepped};
+  step.delay_mean = 0.75;
+  step.delays = {64, 128, 0, 64};
+  view.take({step, kStart, false, {0xa0, 1}});
+  RunMetrics metrics;
+  metrics.update(view);
+  EXPECT_THAT(metrics.text(), AllOf(HasSubstr("shoal_gradient_late_steps_count 256\n"),
+                                    HasSubstr("shoal_gradient_late_steps_sum 320\n"),
+                                    HasSubstr("shoal_gradient_late_steps_bucket{le=\"0\"} 64\n"),
+                                    HasSubstr("shoal_gradient_late_steps_bucket{le=\"1\"} 192\n"),
+                                    HasSubstr("shoal_gradient_late_steps_bucket{le=\"3\"} 256\n")));
+}
+
 }  // namespace
 }  // namespace shoal
