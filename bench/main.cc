@@ -133,9 +133,14 @@ CLI::App* add_stage(CLI::App& app, shoal::StageBenchOptions& options) {
       ->check(CLI::IsMember(std::vector<std::string>{"fp32", "bf16"}))
       ->capture_default_str();
   command->add_option("--family", options.family)->check(CLI::IsMember({"gpt2", "llama"}))->capture_default_str();
+  command->add_option("--device", options.device, "auto, cpu or cuda:N")->capture_default_str();
+  command->add_option("--positions", options.positions, "of a sequence")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
   command->add_option("--threads", options.threads, "of the CPU")->check(CLI::Range(1, 1024))->capture_default_str();
   command->add_option("--steps", options.steps, "measured")->check(CLI::Range(1, 1000))->capture_default_str();
   command->add_option("--python", options.python, "whose torch is compared")->capture_default_str();
+  command->add_flag("--compiled", options.compiled, "compare with torch.compile too");
   command->add_flag("--json", options.json, "one JSON object a line on stdout");
   return command;
 }

@@ -42,6 +42,11 @@ class Model(nn.Module):
         return F.cross_entropy(self.head(self.norm(x)).flatten(0, 1), targets.flatten())
 
 
+def wait_for(device):
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=2)
@@ -50,25 +55,33 @@ def main():
     for name, default in (("layers", 8), ("dim", 256), ("heads", 8), ("positions", 256), ("vocabulary", 256), ("microbatches", 16)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--dtype", choices=("fp32", "bf16"), default="fp32", help="of matrix products and attention")
+    parser.add_argument("--device", default="cpu", help="as torch names it, or auto")
+    parser.add_argument("--compile", action="store_true", help="by torch.compile")
     args = parser.parse_args()
+    if args.device == "auto":
+        args.device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = torch.device(args.device)
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
-    model = Model(args.layers, args.dim, args.heads, args.positions, args.vocabulary)
+    model = Model(args.layers, args.dim, args.heads, args.positions, args.vocabulary).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95), weight_decay=0.1)
+    compute = torch.compile(model) if args.compile else model
     text = torch.randint(args.vocabulary, (1 << 20,))
     begin = 0.0
     for step in range(args.warm + args.steps):
         if step == args.warm:
+            wait_for(device)
             begin = time.monotonic()
         for _ in range(args.microbatches):
             at = torch.randint(len(text) - args.positions - 1, (SEQUENCES,))
-            window = torch.stack([text[i : i + args.positions + 1] for i in at])
-            with torch.autocast("cpu", torch.bfloat16, enabled=args.dtype == "bf16"):
-                loss = model(window[:, :-1], window[:, 1:])
+            window = torch.stack([text[i : i + args.positions + 1] for i in at]).to(device)
+            with torch.autocast(device.type, torch.bfloat16, enabled=args.dtype == "bf16"):
+                loss = compute(window[:, :-1], window[:, 1:])
             (loss / args.microbatches).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
+    wait_for(device)
     tokens = args.steps * args.microbatches * SEQUENCES * args.positions
     print(f"{tokens / (time.monotonic() - begin):.1f}")
 

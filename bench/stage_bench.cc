@@ -18,20 +18,21 @@
 #include "common/os/thread_loop.h"
 #include "common/rng.h"
 #include "stages/host_coder.h"
+#include "stages/torch_device.h"
 #include "stages/torch_executor.h"
 
 namespace shoal {
 namespace {
 
-constexpr std::uint32_t kHeadWidth = 64, kPositions = 256, kVocabulary = 4096, kSequences = 4;
+constexpr std::uint32_t kHeadWidth = 64, kVocabulary = 4096, kSequences = 4;
 constexpr int kMicrobatches = 4, kWarmSteps = 1;
 
 struct Measured {
   double tokens_per_s = 0, loss = 0;  // loss: nats a token of the last step
-  std::uint64_t peak_bytes = 0;       // resident at most, beyond what the process had before
+  std::uint64_t peak_bytes = 0;       // resident at most, beyond what the process had before; on a GPU: of its arrays
 };
 
-Result<ModelSpec> model_of(const std::string& shape, const std::string& family) {
+Result<ModelSpec> model_of(const std::string& shape, const StageBenchOptions& options) {
   ModelSpec model;
   int end = 0;
   if (std::sscanf(shape.c_str(), "%ux%u%n", &model.layers, &model.dim, &end) != 2 ||
@@ -39,20 +40,20 @@ Result<ModelSpec> model_of(const std::string& shape, const std::string& family) 
       model.dim == 0)
     return make_error(ErrorCode::kInput, shape + " is not LAYERSxDIM with a dim that is a multiple of " +
                                              std::to_string(kHeadWidth) + ". HINT: 4x768");
-  model.family = family == "llama" ? ModelFamily::kLlama : ModelFamily::kGpt2;
+  model.family = options.family == "llama" ? ModelFamily::kLlama : ModelFamily::kGpt2;
   model.heads = model.dim / kHeadWidth;
-  model.positions = kPositions;
+  model.positions = options.positions;
   model.vocabulary = kVocabulary;
   return model;
 }
 
-HostTensor draw_tokens(Rng& rng) {
-  Buffer memory(std::size_t{kSequences} * (kPositions + 1) * sizeof(std::uint16_t));
+HostTensor draw_tokens(Rng& rng, std::uint32_t positions) {
+  Buffer memory(std::size_t{kSequences} * (positions + 1) * sizeof(std::uint16_t));
   for (std::size_t i = 0; i < memory.size(); i += sizeof(std::uint16_t)) {
     const auto id = static_cast<std::uint16_t>(rng.below(kVocabulary));
     std::memcpy(memory.data() + i, &id, sizeof id);
   }
-  return make_host_tensor(DType::kU16, {kSequences, kPositions + 1}, std::move(memory));
+  return make_host_tensor(DType::kU16, {kSequences, positions + 1}, std::move(memory));
 }
 
 // What the row before has freed is not this one's.
@@ -67,7 +68,8 @@ Result<double> step(StageExecutor& stage, Rng& rng, std::uint64_t number) {
   for (std::uint64_t i = 0; i < kMicrobatches; ++i) {
     const EntrySerial entry = number * kMicrobatches + i;
     HostCoder forward, backward;
-    SHOAL_ASSIGN(const ForwardOutput out, stage.forward({entry, {1, entry}, draw_tokens(rng)}, forward));
+    SHOAL_ASSIGN(const ForwardOutput out,
+                 stage.forward({entry, {1, entry}, draw_tokens(rng, stage.spec().model.positions)}, forward));
     SHOAL_TRY(stage.backward(entry, backward, WindowSlot::kA));
     stage.settle(entry);
     loss += out.loss_sum;
@@ -81,8 +83,10 @@ Result<Measured> measure(const ModelSpec& model, ComputeType compute, const Stag
   forget_peak();
   const std::uint64_t before = resident_memory().now;
   SHOAL_ASSIGN(const auto specs, split_model(model, 1));
+  SHOAL_ASSIGN(const std::string device, choose_device(options.device));
+  take_device_peak(device);
   SHOAL_ASSIGN(const auto stage,
-               make_torch_executor(specs.front(), {.device = "cpu", .threads = options.threads, .compute = compute}));
+               make_torch_executor(specs.front(), {.device = device, .threads = options.threads, .compute = compute}));
   initialise(specs.front(), stage->arena().span(ArenaRole::kCurrent));
   stage->arena().push(ArenaRole::kCurrent);
   Rng rng(1);
@@ -93,45 +97,53 @@ Result<Measured> measure(const ModelSpec& model, ComputeType compute, const Stag
     if (number == kWarmSteps) began = monotonic_now();
     SHOAL_ASSIGN(measured.loss, step(*stage, rng, static_cast<std::uint64_t>(number)));
   }
-  const double tokens = double{kMicrobatches} * kSequences * kPositions * options.steps;
+  const double tokens = double{kMicrobatches} * kSequences * model.positions * options.steps;
   measured.tokens_per_s = tokens / seconds_of(monotonic_now() - began);
   const std::uint64_t most = resident_memory().most;
-  measured.peak_bytes = most - std::min(before, most);
+  measured.peak_bytes = device == "cpu" ? most - std::min(before, most) : take_device_peak(device);
   return measured;
 }
 
 std::vector<std::string> arguments_of(const ModelSpec& model, const std::string& dtype,
-                                      const StageBenchOptions& options) {
+                                      const StageBenchOptions& options, bool compiled) {
   const auto text = [](auto number) { return std::to_string(number); };
-  return {"--layers",     text(model.layers),     "--dim",          text(model.dim),
-          "--heads",      text(model.heads),      "--positions",    text(model.positions),
-          "--vocabulary", text(model.vocabulary), "--microbatches", text(kMicrobatches),
-          "--steps",      text(options.steps),    "--warm",         text(kWarmSteps),
-          "--threads",    text(options.threads),  "--dtype",        dtype};
+  std::vector<std::string> words{"--layers",     text(model.layers),     "--dim",          text(model.dim),
+                                 "--heads",      text(model.heads),      "--positions",    text(model.positions),
+                                 "--vocabulary", text(model.vocabulary), "--microbatches", text(kMicrobatches),
+                                 "--steps",      text(options.steps),    "--warm",         text(kWarmSteps),
+                                 "--threads",    text(options.threads),  "--dtype",        dtype,
+                                 "--device",     options.device};
+  if (compiled) words.push_back("--compile");
+  return words;
 }
 
 void print(const StageBenchOptions& options, const std::string& shape, const std::string& dtype,
-           const Measured& measured, std::optional<double> torch) {
+           const Measured& measured, std::optional<double> torch, std::optional<double> compiled) {
   const double mib = static_cast<double>(measured.peak_bytes) / (1 << 20);
   if (options.json) {
     nlohmann::ordered_json row = {{"bench", "stage"},
                                   {"family", options.family},
                                   {"shape", shape},
                                   {"dtype", dtype},
+                                  {"device", options.device},
+                                  {"positions", options.positions},
                                   {"threads", options.threads},
                                   {"tokens_per_s", measured.tokens_per_s},
                                   {"torch_tokens_per_s", nullptr},
                                   {"ratio", nullptr},
+                                  {"compiled_tokens_per_s", nullptr},
                                   {"peak_mib", mib},
                                   {"loss", measured.loss}};
     if (torch) {
       row["torch_tokens_per_s"] = *torch;
       row["ratio"] = measured.tokens_per_s / *torch;
     }
+    if (compiled) row["compiled_tokens_per_s"] = *compiled;
     std::printf("%s\n", row.dump().c_str());
   } else {
     std::printf("%-8s %-8s %-6s %10.0f ", options.family.c_str(), shape.c_str(), dtype.c_str(), measured.tokens_per_s);
     torch ? std::printf("%10.0f %6.2f ", *torch, measured.tokens_per_s / *torch) : std::printf("%10s %6s ", "-", "-");
+    compiled ? std::printf("%10.0f ", *compiled) : std::printf("%10s ", "-");
     std::printf("%9.0f %7.3f\n", mib, measured.loss);
   }
   std::fflush(stdout);
@@ -139,15 +151,18 @@ void print(const StageBenchOptions& options, const std::string& shape, const std
 
 Status run(const StageBenchOptions& options, const PythonRival& rival, bool compares) {
   for (const std::string& shape : options.shapes) {
-    SHOAL_ASSIGN(const ModelSpec model, model_of(shape, options.family));
+    SHOAL_ASSIGN(const ModelSpec model, model_of(shape, options));
     for (const std::string& dtype : options.dtypes) {
       const ComputeType compute = dtype == kComputeNames[1] ? ComputeType::kBf16 : ComputeType::kFp32;
       SHOAL_ASSIGN(const Measured measured, measure(model, compute, options));
-      std::optional<double> torch;
+      std::optional<double> torch, compiled;
       if (compares) {
-        SHOAL_ASSIGN(torch, rival.tokens_per_s(arguments_of(model, dtype, options), stop_wanted));
+        SHOAL_ASSIGN(torch, rival.tokens_per_s(arguments_of(model, dtype, options, false), stop_wanted));
       }
-      print(options, shape, dtype, measured, torch);
+      if (compares && options.compiled) {
+        SHOAL_ASSIGN(compiled, rival.tokens_per_s(arguments_of(model, dtype, options, true), stop_wanted));
+      }
+      print(options, shape, dtype, measured, torch, compiled);
     }
   }
   return {};
@@ -171,8 +186,8 @@ int run_stage_bench(const StageBenchOptions& options) {
       options.family == "gpt2" ? rival.missing() : "plain_gpt.py is a gpt2, and not a " + options.family;
   if (!why.empty()) std::fprintf(stderr, "plain PyTorch is not compared: %s\n", why.c_str());
   if (!options.json)
-    std::printf("%-8s %-8s %-6s %10s %10s %6s %9s %7s\n", "family", "shape", "dtype", "tokens/s", "torch", "ratio",
-                "peak MiB", "loss");
+    std::printf("%-8s %-8s %-6s %10s %10s %6s %10s %9s %7s\n", "family", "shape", "dtype", "tokens/s", "torch", "ratio",
+                "compiled", "peak MiB", "loss");
   const Status done = run(options, rival, why.empty());
   std::filesystem::remove_all(folder);
   return done.ok() ? 0 : fail(done.error());

@@ -130,6 +130,7 @@ class Swarm:
             raise SwarmError(f"{self.shoal} does not exist. HINT: scripts/setup builds it, or name another folder with --bin")
         self.folder, self.dht = folder, dht
         self.launch_options, self.star = list(launch_options), star
+        self.device = "cpu"     # of all peers, as join takes it
         for name in ("events", "logs", "homes"):
             os.makedirs(os.path.join(folder, name))
         self.config = os.path.join(folder, "RUN.toml")
@@ -199,7 +200,7 @@ class Swarm:
         name = f"peer-{peer.number}" + (f"-life-{peer.life}" if peer.life > 1 else "")
         peer.tail = Tail(os.path.join(self.events, name + ".jsonl"))
         peer.serving, peer.frozen, peer.back_at = False, False, None
-        words = [self.shoal, "join", self.ticket, "--home", os.path.join(self.folder, "homes", str(peer.number)), "--device", "cpu",
+        words = [self.shoal, "join", self.ticket, "--home", os.path.join(self.folder, "homes", str(peer.number)), "--device", self.device,
                  "--threads", "1", "--events", os.path.join(self.events, name + ".jsonl")]
         words += ([] if self.dht else ["--no-dht"]) + list(options)
         if peer.wish is not None:

@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <dlfcn.h>
 #include <torch/headeronly/version.h>
 
@@ -72,6 +73,15 @@ Result<std::string> choose_device(const std::string& wish) {
                       "device " + wish + ": this machine has " + std::to_string(cuda.devices) + " GPU(s)");
   }
   return "cuda:" + std::to_string(index);
+}
+
+std::uint64_t take_device_peak(const std::string& device) {
+  const c10::Device asked(device);
+  if (asked.is_cpu()) return 0;
+  c10::DeviceAllocator* const allocator = c10::getDeviceAllocator(asked.type());
+  const auto kinds = allocator->getDeviceStats(asked.index()).allocated_bytes;
+  allocator->resetPeakStats(asked.index());
+  return static_cast<std::uint64_t>(kinds[0].peak);  // of all pools together
 }
 
 std::vector<std::pair<std::string, std::string>> device_facts() {

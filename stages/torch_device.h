@@ -1,6 +1,7 @@
 #pragma once
 // Which device to compute on. libtorch's CUDA half is opened at run time, so that one program serves machines with and
 // without a GPU. Thread: any, but choose_device before the first tensor on a GPU.
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,9 @@ namespace shoal {
 // ERRORS: kInput (not such a text), kUnsupported (no driver, no CUDA half of libtorch, no such GPU; the message says
 // which).
 Result<std::string> choose_device(const std::string& wish);
+
+// What the arrays of the tensor library took at most on a GPU since the call before, which begins anew; 0 on the CPU.
+std::uint64_t take_device_peak(const std::string& device);
 
 // (name, value) pairs for people: library version, CPU capability, GPUs or why there is none.
 std::vector<std::pair<std::string, std::string>> device_facts();
