@@ -30,6 +30,7 @@
 #include "common/sparse_ticks.h"
 #include "common/status_line.h"
 #include "events/line_parts.h"
+#include "events/scalar_log.h"
 #include "events/train_line.h"
 #include "runtime/config/home.h"
 #include "runtime/config/ticket.h"
@@ -137,7 +138,7 @@ class LaunchProgram final : private LaunchOwner {
     return {};
   }
 
-  // What happens goes to a file, and to the page.
+  // What happens goes to a file, to curves, and to the page.
   Status open_events(const KeyPair& key, const RunId& run) {
     events_ = make_silent_event_log();
     if (!arguments_.events.empty()) {
@@ -146,6 +147,11 @@ class LaunchProgram final : private LaunchOwner {
                          {.level = event_level_named(arguments_.events_level).value_or(EventLevel::kFull)});
       if (!events.ok()) return cannot_make(events.error());
       events_ = *std::move(events);
+    }
+    if (!arguments_.tensorboard.empty()) {
+      auto curves = open_scalar_log(arguments_.tensorboard, loop_, std::move(events_));
+      if (!curves.ok()) return cannot_make(curves.error());
+      events_ = *std::move(curves);
     }
     if (!arguments_.page) return {};
     SHOAL_ASSIGN(page_, RunPage::open(loop_, config_, run, *arguments_.page));

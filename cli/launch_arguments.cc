@@ -39,6 +39,9 @@ void add_launch_options(CLI::App& command, LaunchArguments& arguments) {
       ->type_name("LAYOUT.toml");
   command.add_option("--events", arguments.events, "append JSON lines here")->type_name("FILE");
   add_events_level(command, arguments.events_level);
+  command
+      .add_option("--tensorboard", arguments.tensorboard, "write curves of loss, tokens and rate here, for TensorBoard")
+      ->type_name("DIR");
   add_page_option(command, arguments.page, "show the run in a browser");
   CLI::Option* resume = command.add_flag("--resume", arguments.resume, "go on with the run that the folder holds");
   command

@@ -21,7 +21,7 @@ inline constexpr char kRunFile[] = "/run.toml", kListenFile[] = "/listen";
 
 struct LaunchArguments {
   std::string run;  // RUN.toml; with --resume or --standby also the run's folder
-  std::string folder, listen, save, events, events_level;
+  std::string folder, listen, save, events, events_level, tensorboard;
   std::string layout;  // a list of peers with stages; empty: none is wished
   std::vector<std::string> advertise, bootstrap;
   std::optional<PagePort> page;  // empty: there is none

@@ -17,13 +17,14 @@
 #include "common/os/thread_loop.h"
 #include "common/status_line.h"
 #include "events/line_parts.h"
+#include "events/scalar_log.h"
 #include "runtime/plan/stage_memory.h"
 
 namespace shoal {
 namespace {
 
 struct SoloArguments {
-  std::string config, save, events, delay_profile;
+  std::string config, save, events, tensorboard, delay_profile;
   ComputeOptions compute;
   bool wire = false;
   double seconds_between_lines = 1;
@@ -96,6 +97,11 @@ int run(const SoloArguments& arguments, const GlobalOptions& global) {
     if (!opened.ok()) return fail(cannot_make(opened.error()));
     events = std::move(*opened);
   }
+  if (!arguments.tensorboard.empty()) {
+    auto curves = open_scalar_log(arguments.tensorboard, clock, std::move(events));
+    if (!curves.ok()) return fail(cannot_make(curves.error()));
+    events = std::move(*curves);
+  }
   TimePoint last_line{};
   SoloOptions options;
   options.config = *config;
@@ -139,6 +145,10 @@ void add_solo(CLI::App& app, Program& program) {
   add_compute_options(*command, arguments->compute);
   command->add_option("--save", arguments->save, "write the trained model here")->type_name("DIR");
   command->add_option("--events", arguments->events, "append JSON lines here")->type_name("FILE");
+  command
+      ->add_option("--tensorboard", arguments->tensorboard,
+                   "write curves of loss, tokens and rate here, for TensorBoard")
+      ->type_name("DIR");
   command
       ->add_option("--delay-profile", arguments->delay_profile,
                    "compute every gradient at past weights, as late as this file says that a swarm's were "
