@@ -26,10 +26,11 @@ namespace fs = std::filesystem;
 
 constexpr Duration kFreeze = 15s;
 constexpr Duration kMeasure = 4s;
-constexpr Duration kLook = 500ms;       // at the tokens of a swarm that goes on
-constexpr Duration kStopBudget = 60s;   // of a solo that was told to stop
-constexpr Duration kSoloStart = 60s;    // of a solo that reads its text and evaluates
-constexpr double kSoloSlowdown = 10.0;  // of the measured rate, before a solo is taken for stuck
+constexpr Duration kLook = 500ms;                  // at the tokens of a swarm that goes on
+constexpr Duration kStopBudget = 60s;              // of a solo that was told to stop
+constexpr Duration kSoloStart = 60s;               // of a solo that reads its text and evaluates
+constexpr std::string_view kStepMark = " loss ";  // in each of its train lines
+constexpr double kSoloSlowdown = 10.0;             // of the measured rate, before a solo is taken for stuck
 constexpr Duration kFinishBudget = 120s;
 // The part of solo's rate that a swarm on the same cores was seen to reach, envelopes, codecs and logs included
 // (docs/history/results.md).
@@ -125,8 +126,9 @@ class Demo {
   }
 
   struct SoloTime {
-    std::optional<Duration> stop_after{};  // then Ctrl-C, which ends it in order; none: it must train all its tokens
-    Duration budget{};                     // from there on, or from the start
+    // Behind its first step; then Ctrl-C, which ends it in order. None: it must train all its tokens.
+    std::optional<Duration> stop_after{};
+    Duration budget{};  // from there on, or from the start
   };
 
   // `shoal solo` as a process of its own. One thread: at this size of model a second one gains a tenth or two on an
@@ -140,22 +142,27 @@ class Demo {
                                                     log + ".out",
                                                     log + ".err"}));
     FileTail lines(log + ".err");
-    const TimePoint stop_at = monotonic_now() + time.stop_after.value_or(Duration::zero()),
-                    deadline = stop_at + time.budget;
+    TimePoint deadline = monotonic_now() + (time.stop_after ? kSoloStart : time.budget);
+    std::optional<TimePoint> stop_at;  // a machine that is slow to begin is measured all the same
     bool stopped = false;
     while (!child.wait_until(std::min(monotonic_now() + 100ms, deadline))) {
       if (options_.stop && options_.stop()) return make_error(ErrorCode::kInterrupted, "interrupted");
       for (const std::string& line : lines.new_lines()) {
         if (!time.stop_after) say("solo: " + line);
+        if (!time.stop_after || stop_at || line.find(kStepMark) == std::string::npos) continue;
+        stop_at = monotonic_now() + *time.stop_after;
+        deadline = *stop_at + time.budget;
       }
-      if (time.stop_after && !stopped && monotonic_now() >= stop_at) {
+      if (stop_at && !stopped && monotonic_now() >= *stop_at) {
         child.send_signal(SIGINT);
         stopped = true;
       }
       if (monotonic_now() >= deadline)
-        return make_error(ErrorCode::kTimeout, "solo did not end within " +
-                                                   std::to_string(static_cast<int>(seconds_of(time.budget))) +
-                                                   " s; it said:" + last_lines(log + ".err", 5));
+        return make_error(
+            ErrorCode::kTimeout,
+            (time.stop_after && !stop_at ? "solo made no step within " : "solo did not end within ") +
+                std::to_string(static_cast<int>(seconds_of(time.stop_after && !stop_at ? kSoloStart : time.budget))) +
+                " s; it said:" + last_lines(log + ".err", 5));
     }
     const int code = child.exit_code().value_or(-1);
     if (code != (stopped ? 130 : 0))
