@@ -21,17 +21,17 @@ constexpr std::size_t kLinesAlways = 6;  // above them, with the table's head
 constexpr std::size_t kRowsMin = 4, kTalesMin = 2;
 
 template <class... Values>
-std::string format(const char* pattern, Values... values) {
+std::string formatted(const char* pattern, Values... values) {
   char line[256];
   std::snprintf(line, sizeof line, pattern, values...);
   return line;
 }
 
 std::string clock_of(double seconds) { return clock_text(from_seconds(std::clamp(seconds, 0.0, 1e9))); }
-std::string count_of(std::uint64_t count, const char* one, const char* more) {
+std::string counted(std::uint64_t count, const char* one, const char* more) {
   return std::to_string(count) + " " + (count == 1 ? one : more);
 }
-std::string peer_of(const Session& session) { return hex_of_word(session.peer_tag).substr(0, 8); }
+std::string short_peer(const Session& session) { return hex_of_word(session.peer_tag).substr(0, 8); }
 
 struct Sums {
   std::vector<StageSum> stages;
@@ -52,7 +52,7 @@ Sums sums_for(const RunView& view) {
   return sums;
 }
 
-std::string state_of(const RunView& view, double told) {
+std::string state_words(const RunView& view, double told) {
   if (view.ended()) return "ended: " + (view.end_cause().empty() ? std::string("in order") : view.end_cause());
   const double silent = view.now() - told;
   if (silent >= kSilentFrom) return "nothing was written for " + clock_of(silent);
@@ -67,7 +67,7 @@ std::string weakest_words(const Sums& sums) {
   return "weakest is stage " + std::to_string(*weakest) + " with " + std::to_string(sums.stages[*weakest].serving);
 }
 
-std::string figures_of(const RunView& view) {
+std::string figures_line(const RunView& view) {
   std::string line = "  step " + std::to_string(view.loss().step);
   if (view.loss().newest) line += " | loss " + loss_text(*view.loss().newest);
   if (view.loss().validation) line += " | validation " + loss_text(*view.loss().validation);
@@ -76,7 +76,7 @@ std::string figures_of(const RunView& view) {
   return line + " | " + short_number(view.targets_per_s()) + " tok/s";
 }
 
-std::string tokens_of(const RunView& view) {
+std::string tokens_line(const RunView& view) {
   std::string line = "  " + short_number(view.targets());
   const std::uint64_t end = view.facts().end_targets;
   if (end == 0) return line + " tokens";
@@ -86,7 +86,7 @@ std::string tokens_of(const RunView& view) {
 }
 
 // Those that live first, then by stage.
-std::vector<const SeenPeer*> rows_of(const RunView& view) {
+std::vector<const SeenPeer*> rows_by_life(const RunView& view) {
   std::vector<const SeenPeer*> rows;
   for (const auto& [session, row] : view.peers().rows()) rows.push_back(&row);
   std::stable_sort(rows.begin(), rows.end(), [](const SeenPeer* a, const SeenPeer* b) {
@@ -95,19 +95,19 @@ std::vector<const SeenPeer*> rows_of(const RunView& view) {
   return rows;
 }
 
-std::string row_of(const SeenPeer& row, double now) {
+std::string row_line(const SeenPeer& row, double now) {
   const auto figure = [](bool known, double value) { return known ? short_number(value) : std::string("-"); };
   const bool bytes = row.lives() && row.sent + row.received > 0;
-  return format(" %2u %-8s %-11s %7s %8s %9llu %6llu %7s %7s", static_cast<unsigned>(row.stage),
-                peer_of(row.session).c_str(), std::string(name_of(row.state)).c_str(),
-                figure(row.lives(), row.rate.per_second()).c_str(),
-                short_number(static_cast<double>(row.targets)).c_str(),
-                static_cast<unsigned long long>(row.microbatches), static_cast<unsigned long long>(row.lost),
-                figure(bytes, row.up.per_second(now)).c_str(), figure(bytes, row.down.per_second(now)).c_str());
+  return formatted(" %2u %-8s %-11s %7s %8s %9llu %6llu %7s %7s", static_cast<unsigned>(row.stage),
+                   short_peer(row.session).c_str(), std::string(name_of(row.state)).c_str(),
+                   figure(row.lives(), row.rate.per_second()).c_str(),
+                   short_number(static_cast<double>(row.targets)).c_str(),
+                   static_cast<unsigned long long>(row.microbatches), static_cast<unsigned long long>(row.lost),
+                   figure(bytes, row.up.per_second(now)).c_str(), figure(bytes, row.down.per_second(now)).c_str());
 }
 
 // The newest of what is a fault, or asked of a peer; in their order.
-std::vector<const Tale*> tales_of(const RunView& view, std::size_t most) {
+std::vector<const Tale*> newest_tales(const RunView& view, std::size_t most) {
   std::vector<const Tale*> tales;
   for (auto tale = view.story().tales().rbegin(); tale != view.story().tales().rend() && tales.size() < most; ++tale)
     if (tale->kind == Tale::Kind::kFault || tale->what == "moves") tales.push_back(&*tale);
@@ -118,12 +118,12 @@ std::vector<const Tale*> tales_of(const RunView& view, std::size_t most) {
 // What happened, and why, of which the second may be long.
 std::pair<std::string, std::string> said_of(const Tale& tale) {
   const std::string stage = tale.stage ? "stage " + std::to_string(*tale.stage) + ": " : "";
-  const std::string peer = stage + "peer " + peer_of(tale.session);
+  const std::string peer = stage + "peer " + short_peer(tale.session);
   if (tale.what == "lost") return {peer + " was lost", tale.words};
   if (tale.what == "left") return {peer + " left", tale.words == "left" ? "" : tale.words};
   if (tale.what == "joined") return {peer + " joined", tale.words};
   if (tale.what == "moves") return {peer + " is asked to move", tale.words};
-  if (tale.what == "unreachable") return {"a joiner, " + peer_of(tale.session) + ", was not admitted", tale.words};
+  if (tale.what == "unreachable") return {"a joiner, " + short_peer(tale.session) + ", was not admitted", tale.words};
   if (tale.what == "went back") return {stage + "went back", tale.words};
   if (tale.what == "round") return {stage + tale.words, ""};
   if (tale.what == "contradiction") return {stage + "a contribution counts twice", tale.words};
@@ -136,7 +136,7 @@ std::string cost_of(const Tale& tale) {
   if (tale.felt)
     cost += std::string(cost.empty() ? "" : ", ") + "the rate still feels it";
   else if (tale.felt_s && *tale.felt_s >= 1)
-    cost += (cost.empty() ? "" : ", ") + format("felt for %.0f s", *tale.felt_s);
+    cost += (cost.empty() ? "" : ", ") + formatted("felt for %.0f s", *tale.felt_s);
   return cost.empty() ? "" : "; " + cost;
 }
 
@@ -149,27 +149,27 @@ std::string tale_line(const Tale& tale, double begun) {
 
 std::string glance_text(const RunView& view, double told, GlanceSize size) {
   const Sums sums = sums_for(view);
-  const std::vector<const SeenPeer*> rows = rows_of(view);
+  const std::vector<const SeenPeer*> rows = rows_by_life(view);
   const std::size_t room = size.lines > kLinesAlways ? size.lines - kLinesAlways : 0;
   const std::vector<const Tale*> tales =
-      tales_of(view, std::clamp(room - std::min(room, std::max(rows.size(), kRowsMin)), kTalesMin, kTalesMax));
+      newest_tales(view, std::clamp(room - std::min(room, std::max(rows.size(), kRowsMin)), kTalesMin, kTalesMax));
   const std::size_t shown = std::min(rows.size(), std::max(kRowsMin, room - std::min(room, tales.size() + 1)));
 
   std::vector<std::string> lines;
   const std::string name = view.facts().name.empty() ? "" : " " + view.facts().name;
-  lines.push_back("run " + view.facts().key.substr(0, 8) + name + " | " + count_of(view.stages(), "stage", "stages") +
-                  " | " + state_of(view, told));
-  lines.push_back(figures_of(view));
-  lines.push_back(tokens_of(view));
+  lines.push_back("run " + view.facts().key.substr(0, 8) + name + " | " + counted(view.stages(), "stage", "stages") +
+                  " | " + state_words(view, told));
+  lines.push_back(figures_line(view));
+  lines.push_back(tokens_line(view));
   lines.push_back("counted twice " + std::to_string(view.tally().counted_twice()) + " | " + short_number(sums.secured) +
                   " secured, " + std::to_string(sums.lost) + " lost by name, " + std::to_string(sums.undecided) +
                   " undecided");
-  std::string peers = std::to_string(sums.serving) + " of " + count_of(sums.members, "peer serves", "peers serve") +
+  std::string peers = std::to_string(sums.serving) + " of " + counted(sums.members, "peer serves", "peers serve") +
                       ", " + weakest_words(sums);
-  if (view.delay()) peers += " | late by " + format("%.2f", *view.delay());
-  lines.push_back(peers + " | " + count_of(view.story().faults(), "fault", "faults"));
+  if (view.delay()) peers += " | late by " + formatted("%.2f", *view.delay());
+  lines.push_back(peers + " | " + counted(view.story().faults(), "fault", "faults"));
   lines.push_back(" ST PEER     STATE         TOK/S   TOKENS  COUNTED   LOST    UP/s  DOWN/s");
-  for (std::size_t i = 0; i < shown; ++i) lines.push_back(row_of(*rows[i], view.now()));
+  for (std::size_t i = 0; i < shown; ++i) lines.push_back(row_line(*rows[i], view.now()));
   if (shown < rows.size()) lines.push_back("    and " + std::to_string(rows.size() - shown) + " more");
   for (const Tale* tale : tales) lines.push_back(tale_line(*tale, view.begun()));
   std::string text;
@@ -185,7 +185,7 @@ std::string glance_line(const RunView& view, double told) {
   for (const StageSum& stage : sums.stages) line += " " + std::to_string(stage.serving);
   line += " twice " + std::to_string(view.tally().counted_twice()) + " lost " + std::to_string(sums.lost) + " faults " +
           std::to_string(view.story().faults());
-  if (view.ended() || view.now() - told >= kSilentFrom) line += ", " + state_of(view, told);
+  if (view.ended() || view.now() - told >= kSilentFrom) line += ", " + state_words(view, told);
   return printable(line);
 }
 
