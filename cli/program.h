@@ -59,6 +59,7 @@ void add_key(CLI::App& app, Program& program);
 void add_launch(CLI::App& app, Program& program);
 void add_man(CLI::App& app, Program& program);
 void add_plan(CLI::App& app, Program& program);
+void add_receipt(CLI::App& app, Program& program);
 void add_solo(CLI::App& app, Program& program);
 void add_top(CLI::App& app, Program& program);
 void add_version(CLI::App& app, Program& program);

@@ -26,11 +26,11 @@ namespace fs = std::filesystem;
 
 constexpr Duration kFreeze = 15s;
 constexpr Duration kMeasure = 4s;
-constexpr Duration kLook = 500ms;                  // at the tokens of a swarm that goes on
-constexpr Duration kStopBudget = 60s;              // of a solo that was told to stop
-constexpr Duration kSoloStart = 60s;               // of a solo that reads its text and evaluates
+constexpr Duration kLook = 500ms;                 // at the tokens of a swarm that goes on
+constexpr Duration kStopBudget = 60s;             // of a solo that was told to stop
+constexpr Duration kSoloStart = 60s;              // of a solo that reads its text and evaluates
 constexpr std::string_view kStepMark = " loss ";  // in each of its train lines
-constexpr double kSoloSlowdown = 10.0;             // of the measured rate, before a solo is taken for stuck
+constexpr double kSoloSlowdown = 10.0;            // of the measured rate, before a solo is taken for stuck
 constexpr Duration kFinishBudget = 120s;
 // The part of solo's rate that a swarm on the same cores was seen to reach, envelopes, codecs and logs included
 // (docs/history/results.md).

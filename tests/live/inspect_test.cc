@@ -1,5 +1,6 @@
 // What `shoal inspect` answers, and with which exit code.
 #include <csignal>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -118,6 +119,39 @@ TEST_F(LiveInspectTest, TopFollowsTheFilesOfARunUntilItIsOver) {
   swarm_.process("launch").send_signal(SIGINT);
   EXPECT_EQ(swarm_.exit_code("top"), 0) << swarm_.errors("top");
   EXPECT_NE(swarm_.output("top").find(", ended: stopped by Ctrl-C"), std::string::npos) << swarm_.output("top");
+}
+
+TEST_F(LiveInspectTest, ReceiptsAreOfTheRunsKeyAndOfWhatTheyName) {
+  swarm_.launch(swarm_.write_run({.stages = 1, .replicas = 1, .steps = 6, .executor = kPaced}));
+  swarm_.join("a", {});
+  ASSERT_EQ(swarm_.exit_code("launch"), 0) << swarm_.errors("launch");
+  ASSERT_EQ(swarm_.exit_code("a"), 0);
+  const auto receipt = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "receipt");
+    swarm_.start("receipt", std::move(words));
+    return swarm_.exit_code("receipt");
+  };
+  ASSERT_EQ(receipt({"write", swarm_.path("events"), swarm_.path("run")}), 0) << swarm_.errors("receipt");
+  std::string line = swarm_.output("receipt");
+  EXPECT_NE(line.find("\"microbatches\":\"0-47\""), std::string::npos) << line;
+  const std::string run = line.substr(line.find("\"run\":\"") + 7, 64), file = swarm_.path("receipts");
+  const auto verified = [&](const std::string& text, std::vector<std::string> more = {}) {
+    std::ofstream(file, std::ios::binary) << text;
+    more.insert(more.begin(), {"verify", file});
+    return receipt(std::move(more));
+  };
+  EXPECT_EQ(verified(line), 0) << swarm_.output("receipt");
+  EXPECT_EQ(verified(line, {"--run", run}), 0);
+  EXPECT_EQ(verified(line, {"--run", std::string(64, '0')}), 65);
+  std::string changed = line;
+  changed.replace(changed.find("0-47"), 4, "0-99");
+  EXPECT_EQ(verified(changed), 65) << "what is signed is what stands there";
+  EXPECT_NE(swarm_.output("receipt").find("the signature is not that of run"), std::string::npos);
+  std::string more = line;
+  more.insert(more.rfind('}'), ",\"tokens\":1");
+  EXPECT_EQ(verified(more), 65) << "nothing stands behind the signature";
+  EXPECT_EQ(verified("{}\n"), 65);
+  EXPECT_EQ(verified(""), 65);
 }
 
 TEST_F(LiveInspectTest, TopRefusesWhatIsNeitherFolderNorTicket) {

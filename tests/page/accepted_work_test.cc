@@ -1,0 +1,98 @@
+// What each peer's receipt names.
+#include "page/accepted_work.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/audit/audit_story.h"
+#include "tests/common/scratch_folder.h"
+
+namespace shoal {
+namespace {
+
+// The story's files, of lines a second apart.
+void write_story(const Story& story, const ScratchFolder& folder) {
+  std::map<std::string, std::string> texts;
+  double time = 1.7e9;
+  for (const auto& [who, record] : story.lines) {
+    const std::string line = Story::line_of(who, record);
+    texts[Story::file_of(who)] += "{\"time\":" + std::to_string(++time) + line.substr(line.find(','));
+  }
+  for (const auto& [name, text] : texts) folder.write(name + ".jsonl", text);
+}
+
+std::string named(const AcceptedWork& work, const Session& session, std::uint16_t stage) {
+  const auto peer = work.peers.find(session.peer_tag);
+  if (peer == work.peers.end() || !peer->second.contains(stage)) return "";
+  return ranges_text(peer->second.at(stage).targets);
+}
+
+TEST(AcceptedWorkTest, ItIsWhatRoundsSecured) {
+  const ScratchFolder folder;
+  write_story(Story::whole(), folder);
+  const auto work = accepted_work(folder.path());
+  ASSERT_TRUE(work.ok());
+  for (int stage : {0, 1}) {
+    EXPECT_EQ(named(*work, Story::peer(stage, 0), static_cast<std::uint16_t>(stage)), "0,2");
+    EXPECT_EQ(named(*work, Story::peer(stage, 1), static_cast<std::uint16_t>(stage)), "1,3");
+  }
+  const auto audit = audit_folder(folder.path());
+  std::uint64_t pairs = 0;
+  for (const auto& [peer, stages] : work->peers)
+    for (const auto& [stage, here] : stages) pairs += here.targets.size();
+  EXPECT_EQ(pairs, audit->secured);
+}
+
+TEST(AcceptedWorkTest, WhatIsLostIsNotInIt) {
+  const ScratchFolder folder;
+  const Story story = story_with_a_loss(true);
+  write_story(story, folder);
+  const auto work = accepted_work(folder.path());
+  ASSERT_TRUE(work.ok());
+  std::uint64_t pairs = 0;
+  for (const auto& [peer, stages] : work->peers)
+    for (const auto& [stage, here] : stages) pairs += here.targets.size();
+  const AuditReport audit = story.judge();
+  EXPECT_GT(audit.lost, 0u);
+  EXPECT_EQ(pairs, audit.secured);
+}
+
+TEST(AcceptedWorkTest, WhatAStageWentBackFromIsTakenOut) {
+  const ScratchFolder folder;
+  Story story = Story::whole();
+  const auto line = std::find_if(story.lines.begin(), story.lines.end(),
+                                 [](const auto& one) { return one.second.event == EventKind::kRoundCommit; });
+  ASSERT_NE(line, story.lines.end());
+  const EventRecord round = line->second;
+  story.say(Story::trainer(), restored_event(*round.stage, RoundId{9}, Version{9}, Version{0}, Digest{}, CountTag{},
+                                             *round.secured, "nobody held it"));
+  write_story(story, folder);
+  const auto work = accepted_work(folder.path());
+  ASSERT_TRUE(work.ok());
+  for (const Secured& member : *round.secured)
+    for (const std::uint64_t serial : member.serials)
+      EXPECT_FALSE(work->peers.at(member.session.peer_tag)
+                       .at(round.stage->value)
+                       .targets.contains(Story::microbatch_of(member.session, serial)));
+}
+
+TEST(AcceptedWorkTest, FilesOfPeersAloneAreRefused) {
+  const ScratchFolder folder;
+  write_story(Story::whole(), folder);
+  std::filesystem::remove(folder / (Story::file_of(Story::trainer()) + ".jsonl"));
+  EXPECT_EQ(accepted_work(folder.path()).code(), ErrorCode::kInput);
+}
+
+TEST(AcceptedWorkTest, RangesAreWhole) {
+  const auto text = [](std::initializer_list<std::uint64_t> serials) {
+    std::map<std::uint64_t, int> map;
+    for (const std::uint64_t serial : serials) map[serial];
+    return ranges_text(map);
+  };
+  EXPECT_EQ(text({}), "");
+  EXPECT_EQ(text({7}), "7");
+  EXPECT_EQ(text({0, 1, 2, 4, 6, 7, UINT64_MAX}), "0-2,4,6-7,18446744073709551615");
+}
+
+}  // namespace
+}  // namespace shoal
