@@ -144,6 +144,7 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE})
 
     def open(self, address):
+        self.driver.get("about:blank")  # the page that was there asks no more
         self.messages()
         self.driver.get_log("browser")
         self.driver.get(address)
