@@ -12,6 +12,7 @@
 #include "cli/executors.h"
 #include "cli/live.h"
 #include "cli/outcome.h"
+#include "cli/owner_desk.h"
 #include "cli/program.h"
 #include "common/log.h"
 #include "common/os/batch_work.h"
@@ -46,6 +47,7 @@ struct JoinArguments {
   int stage = -1;
   double patience_s = 60, wait_s = 3600;
   std::vector<std::string> checkpoints;
+  std::string hours, gpu_busy;
   bool no_dht = false, once = false, no_checkpoints = false;
 };
 
@@ -61,6 +63,7 @@ class JoinProgram final : private Peer::Owner {
     if (const Status opened = open(*ticket); !opened.ok()) return fail(opened.error());
     loop_.post([this] {
       peer_->start();
+      desk_->start();
       tick();
     });
     loop_.run();
@@ -82,6 +85,7 @@ class JoinProgram final : private Peer::Owner {
 
   // Nobody needs what the device computes, and its thread would be joined after that job: in minutes, or never.
   [[noreturn]] void end_without_device(int code) {
+    desk_.reset();
     signals_.reset();
     peer_.reset();
     directory_.reset();
@@ -93,7 +97,12 @@ class JoinProgram final : private Peer::Owner {
   }
 
   Status open(const Ticket& ticket) {
+    std::optional<LendHours> hours;
+    if (!arguments_.hours.empty()) {
+      SHOAL_ASSIGN(hours, LendHours::parse(arguments_.hours));
+    }
     SHOAL_ASSIGN(device_name_, choose_device(arguments_.compute.device));
+    SHOAL_TRY(check_gpu_busy());
     SHOAL_ASSIGN(Home home, Home::open(home_path(global_)));
     home_ = std::make_unique<Home>(std::move(home));
     if (home_->is_temporary())
@@ -129,9 +138,26 @@ class JoinProgram final : private Peer::Owner {
     make_peer(ticket, contacts, addresses);
     SHOAL_ASSIGN(signals_, StopSignals::listen(
                                loop_, [this] { peer_->leave(); }, [this] { peer_->leave(); }));
+    desk_ = std::make_unique<OwnerDesk>(loop_, *peer_, std::move(hours));
+    if (!arguments_.gpu_busy.empty()) desk_->watch_gpu(std::stoi(device_name_.substr(5)), *aside_);
+    if (!home_->is_temporary())  // else the process that has the home hears its owner
+      if (const Status heard = desk_->listen(home_->path()); !heard.ok())
+        log_warning("pause, resume and finish cannot reach this process: ", heard.error().message);
     log_info("this machine is peer ", short_name(home_->key().id()), " and computes on ", device_name_);
     log_info("listening on ", wire_->listening_address(), ", told to others as ", addresses.front());
     return {};
+  }
+
+  // Before anything else is made: a wish that cannot be honoured is no wish to serve without it.
+  Status check_gpu_busy() const {
+    if (arguments_.gpu_busy.empty()) return {};
+    if (!device_name_.starts_with("cuda:"))
+      return make_error(ErrorCode::kUnsupported, "--gpu-busy: this process computes on " + device_name_ +
+                                                     ", no GPU. HINT: without it, or --device cuda:0");
+    const auto use = ask_gpu_use(std::stoi(device_name_.substr(5)));
+    if (use.ok()) return {};
+    return make_error(ErrorCode::kUnsupported, "--gpu-busy cannot be honoured: " + use.error().message +
+                                                   ". HINT: install nvidia-smi, or join without it");
   }
 
   // What a process with a key of its own wrote, another one could not use.
@@ -205,6 +231,7 @@ class JoinProgram final : private Peer::Owner {
         .factory_of = [compute =
                            arguments_.compute](const RunConfig& config) { return executor_factory(config, compute); },
         .storage = storage_.get()};
+    environment.free_caches = [device = device_name_] { free_device_caches(device); };
     if (device_name_ == "cpu") {
       environment.memory_used = [] { return std::optional(resident_memory().now); };
       environment.memory_free = [] {
@@ -251,12 +278,14 @@ class JoinProgram final : private Peer::Owner {
     return figures;
   }
 
+  void on_paused(const PeerPause& pause) override { desk_->on_paused(pause); }
   void on_notice(const std::string& line) override { log_info(line); }
   void on_warning(const std::string& line) override { log_warning(line); }
   void on_finished(const std::string& reason, std::optional<Error> error) override {
     over_ = true;
     reason_ = reason;
     error_ = std::move(error);
+    desk_->on_finished(error_ ? error_->message : reason_);
     loop_.after(kLastWords, [this] { loop_.stop(); });
   }
 
@@ -301,6 +330,7 @@ class JoinProgram final : private Peer::Owner {
   std::unique_ptr<WorkQueue> device_, aside_;
   std::unique_ptr<Peer> peer_;
   std::unique_ptr<StopSignals> signals_;
+  std::unique_ptr<OwnerDesk> desk_;
 };
 
 }  // namespace
@@ -347,6 +377,16 @@ void add_join(CLI::App& app, Program& program) {
       ->add_flag("--no-checkpoints", arguments->no_checkpoints,
                  "write none: the stage's state is lost with this process if no other peer has it")
       ->excludes(folders);
+  command
+      ->add_option("--hours", arguments->hours,
+                   "times of the day, of this machine's clock, in which it takes part: 22-8, or 9:30-12,14-18; it "
+                   "pauses in the others")
+      ->type_name("FROM-TO");
+  command
+      ->add_option("--gpu-busy", arguments->gpu_busy,
+                   "pause: while another program computes on the GPU, by nvidia-smi, and for a minute after")
+      ->check(CLI::IsMember({"pause"}))
+      ->type_name("pause");
   command->add_flag("--once", arguments->once, "end with the session instead of joining again");
   run_when_named(*command, program,
                  [arguments](const GlobalOptions& global) { return JoinProgram(*arguments, global).run(); });

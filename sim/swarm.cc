@@ -128,6 +128,7 @@ class Swarm::PeerOwner final : public Peer::Owner {
     process_.error = std::move(error);
   }
   void on_notice(const std::string& line) override { process_.notices.push_back(line); }
+  void on_paused(const PeerPause& pause) override { process_.pauses.push_back(pause); }
 
  private:
   HostedPeer& process_;

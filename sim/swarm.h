@@ -117,6 +117,7 @@ class Swarm {
     std::unique_ptr<Peer::Owner> owner{};
     std::unique_ptr<Peer> peer{};
     std::vector<std::string> notices{};
+    std::vector<PeerPause> pauses{};  // that freed the device
   };
   const std::vector<std::unique_ptr<HostedPeer>>& peers() const { return peers_; }
   // A process that waits beside the launching process for its run.

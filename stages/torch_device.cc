@@ -6,6 +6,7 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <dlfcn.h>
+#include <malloc.h>
 #include <torch/headeronly/version.h>
 
 #include <charconv>
@@ -82,6 +83,15 @@ std::uint64_t take_device_peak(const std::string& device) {
   const auto kinds = allocator->getDeviceStats(asked.index()).allocated_bytes;
   allocator->resetPeakStats(asked.index());
   return static_cast<std::uint64_t>(kinds[0].peak);  // of all pools together
+}
+
+void free_device_caches(const std::string& device) {
+  try {
+    if (device != "cpu" && cuda_state().reason.empty()) c10::getDeviceAllocator(c10::DeviceType::CUDA)->emptyCache();
+  } catch (const std::exception&) {
+    // A device that failed has nothing to give back.
+  }
+  ::malloc_trim(0);
 }
 
 std::vector<std::pair<std::string, std::string>> device_facts() {

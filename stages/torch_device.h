@@ -19,6 +19,10 @@ Result<std::string> choose_device(const std::string& wish);
 // What the arrays of the tensor library took at most on a GPU since the call before, which begins anew; 0 on the CPU.
 std::uint64_t take_device_peak(const std::string& device);
 
+// Gives back what the tensor library and malloc keep of freed memory for later, on `device`. Thread: the one that used
+// the device.
+void free_device_caches(const std::string& device);
+
 // (name, value) pairs for people: library version, CPU capability, GPUs or why there is none.
 std::vector<std::pair<std::string, std::string>> device_facts();
 

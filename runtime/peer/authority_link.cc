@@ -10,6 +10,11 @@ std::string whole_seconds(Duration time) {
 }
 }  // namespace
 
+void AuthorityLink::resume(TimePoint now) {
+  started_ = now;
+  if (away_since_) away_since_ = now;
+}
+
 bool AuthorityLink::take_dial(TimePoint now) {
   if (now < next_dial_) return false;
   next_dial_ = now + kDialPeriod;

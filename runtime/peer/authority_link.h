@@ -26,6 +26,9 @@ class AuthorityLink {
 
   void start(TimePoint now) { started_ = now; }
 
+  // Nothing was tried for a while, by our own wish: what passed uses up no patience.
+  void resume(TimePoint now);
+
   // ---- while there is no link ----
   // True at most every kDialPeriod: dial now.
   bool take_dial(TimePoint now);

@@ -1,7 +1,8 @@
 #pragma once
-// How a serving peer goes, or changes its stage: it settles what is open, asks the authority for a round that secures
-// its work, and gives up after a while. The last holder of its stage's state waits for another as long as nobody ends
-// it. Value without I/O: the time is handed in.   Thread: loop only.
+// How a serving peer goes, rests, or changes its stage: it settles what is open, asks the authority for a round that
+// secures its work, and gives up after a while. The last holder of its stage's state waits for another as long as
+// nobody ends it; a pause waits for nobody, since the machine's owner wants the device. Value without I/O: the time is
+// handed in.   Thread: loop only.
 #include <optional>
 
 #include "common/ids.h"
@@ -13,6 +14,8 @@ class Leaving {
  public:
   static constexpr Duration kTime = 30s;             // from the wish, or from when another holds the state
   static constexpr Duration kRoundTime = kTime / 3;  // of these for the round, however much is still open
+  static constexpr Duration kPauseTime = 1500ms;     // of a pause: the device is free soon after
+  static constexpr Duration kPauseRoundTime = 1s;    // of these for the round
 
   struct Facts {
     bool last_holder = false;  // if we go, the stage's state goes
@@ -32,8 +35,13 @@ class Leaving {
     to_ = to;
   }
   std::optional<StageId> to() const { return to_; }  // while it moves
-  void go_for_good(TimePoint now) {                  // the process goes all the same
+  // The process stays, and serves nothing until it is told to. Also from a move, whose stage it forgets.
+  void begin_pause(TimePoint now);
+  bool pauses() const { return wanted() && pauses_; }
+  bool for_good() const { return wanted() && !to_ && !pauses_; }
+  void go_for_good(TimePoint now) {  // the process goes all the same
     to_.reset();
+    pauses_ = false;
     until_ = now + kTime;
   }
   bool wanted() const { return until_.has_value(); }
@@ -45,6 +53,7 @@ class Leaving {
  private:
   std::optional<TimePoint> until_;
   std::optional<StageId> to_;
+  bool pauses_ = false;
   bool told_last_ = false;
 };
 

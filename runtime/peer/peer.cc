@@ -65,10 +65,11 @@ void Peer::begin_session() {
 void Peer::end_session(const std::string& why) {
   if (!state_.in_session()) return;
   over_at_ = device_.time();
-  if (leaving_.wanted() && !leaving_.to()) return finish("left; the session was over already: " + why, std::nullopt);
-  if (options_.once)
+  if (leaving_.pauses() && !pause_->in_order) pause_->lost = status().settled_targets;
+  if (leaving_.for_good()) return finish("left; the session was over already: " + why, std::nullopt);
+  if (options_.once && !pause_)
     return finish("", make_error(ErrorCode::kStale, "session " + short_name(session()) + " is over: " + why));
-  owner_.on_notice("session " + short_name(session()) + " is over (" + why + "): joining again");
+  if (!pause_) owner_.on_notice("session " + short_name(session()) + " is over (" + why + "): joining again");
   leaving_ = {};
   state_.move(PeerPhase::kRestarting, why);
   life_->lifetime.end();
@@ -84,7 +85,8 @@ void Peer::end_session(const std::string& why) {
 
 void Peer::keep_state() {
   auto source = life_->stage ? life_->stage->source() : std::nullopt;
-  if (!source) return restart({});
+  // A pause is to be short, and others have the state, unless nobody has.
+  if (!source || (pause_ && !pause_->last_holder)) return restart({});
   auto images = std::make_shared<KeptState::Images>();
   device_.run(
       WorkKind::kImage, [images, source = *std::move(source)] { *images = KeptState::take(source); },
@@ -99,11 +101,26 @@ void Peer::restart(KeptState::Images images) {
   auto executor = life_->stage ? life_->stage->executor() : nullptr;
   life_.reset();
   // Its arrays are given back on the device.
-  if (executor)
+  if (executor || pause_)
     device_.run(
-        WorkKind::kDrop, [executor = std::move(executor)] {}, [] {});
-  state_.move(PeerPhase::kConnecting, "");
-  begin_session();
+        WorkKind::kDrop,
+        [executor = std::move(executor), free_caches = pause_ ? env_.free_caches : nullptr]() mutable {
+          executor.reset();
+          if (free_caches) free_caches();
+        },
+        lifetime_.guard([this, since = pause_since_] {
+          if (!state_.is(PeerPhase::kPaused) || since != pause_since_) return;
+          pause_->took = std::max(Duration(1), env_.loop.now() - pause_since_);
+          owner_.on_paused(*pause_);
+        }));
+  if (!pause_) {
+    state_.move(PeerPhase::kConnecting, "");
+    return begin_session();
+  }
+  state_.move(PeerPhase::kPaused, pause_->why);
+  if (spec_) announcing_.withdraw(spec_->stage);
+  reachability_.link_down();
+  if (resumes_) set_pause({});
 }
 
 void Peer::finish(const std::string& reason, std::optional<Error> error) {
@@ -130,7 +147,7 @@ void Peer::tick() {
   env_.loop.name_callback("peer tick");
   timer_ = env_.loop.after(kTick, lifetime_.guard([this] { tick(); }));
   const TimePoint now = env_.loop.now();
-  if (!check_device()) return;
+  if (!check_device() || state_.is(PeerPhase::kPaused)) return;
   if (!authority_is_linked() && link_.take_dial(now)) {
     life_->transport->dial(authority());
     look_up_authority();
@@ -201,6 +218,10 @@ void Peer::on_end(const std::string& reason) {
                                               (reachability_.why().empty() ? "" : " (" + reachability_.why() + ")")));
 }
 void Peer::on_goodbye() {
+  if (leaving_.pauses()) {
+    pause_->in_order = true;
+    return end_session("paused: " + pause_->why);
+  }
   if (!leaving_.to()) return finish("left", std::nullopt);
   moves_to_ = leaving_.to();
   end_session("it moves");
@@ -272,6 +293,7 @@ PeerReport Peer::report() const {
   if (spec_) report.on_disk = checkpointing_.newest(spec_->stage);
   if (config_) report.targets = config_->targets_per_microbatch();
   if (config_ && spec_) report.memory_needed = process_bytes(*config_, *spec_, credits_);
+  report.pause = pause_;
   report.job_under_way = device_.busy();
   return report;
 }
@@ -314,61 +336,40 @@ void Peer::on_serving(Version version) {
   announce();
 }
 
-// ---- leaving ----
-void Peer::leave() {
-  if (state_.is(PeerPhase::kOver)) return;
-  if (state_.is(PeerPhase::kRestarting)) return finish("left; the session was over already", std::nullopt);
-  if (leaving_.to()) {
-    leaving_.go_for_good(env_.loop.now());
-    return owner_.on_notice("leaving, and not for another stage (again to go at once)");
+// ---- pauses ----
+void Peer::set_pause(const std::optional<std::string>& why) {
+  if (!why) {
+    resumes_ = pause_ && !state_.is(PeerPhase::kPaused);
+    if (!pause_ || resumes_) return;  // resumed once it is paused
+    pause_.reset();
+    owner_.on_notice("resumed: joining again");
+    link_.resume(env_.loop.now());
+    state_.move(PeerPhase::kConnecting, "");
+    return begin_session();
   }
-  if (leaving_.wanted() || stage_peer() == nullptr) return finish("left at once", std::nullopt);
-  leaving_.begin(env_.loop.now());
-  life_->stage->peer()->leave();
+  if (state_.is(PeerPhase::kOver) || leaving_.for_good()) return;
+  const bool wanted = pause_.has_value();
+  if (!wanted) {
+    pause_ = PeerPause{.why = *why};
+    pause_since_ = env_.loop.now();
+  }
+  pause_->why = *why;
+  resumes_ = false;
+  if (state_.is(PeerPhase::kPaused)) return state_.because(*why);
+  if (wanted) return;
+  pause_->in_order = state_.is(PeerPhase::kRestarting) || stage_peer() == nullptr || !life_->stage->serving();
+  if (state_.is(PeerPhase::kRestarting)) return;
+  const bool moves = leaving_.to().has_value();
+  if (pause_->in_order) {
+    if (life_->membership) life_->membership->leave_at_once();
+    return end_session("paused: " + *why);
+  }
+  leaving_.begin_pause(env_.loop.now());
+  if (!moves) life_->stage->peer()->leave();
   life_->membership->beat_now();
   announce();
-  owner_.on_notice("leaving: no new microbatches, " + stage_peer()->waiting_for() + " to settle (again to go at once)");
+  owner_.on_notice("pausing (" + *why + "): no new microbatches, " + stage_peer()->waiting_for() + " to settle");
   check_leaving();
-}
-
-void Peer::check_leaving() {
-  Membership& membership = *life_->membership;
-  if (authority_is_linked()) state_.because(leaving_reason());
-  const Leaving::Step step =
-      leaving_.next(env_.loop.now(), {.last_holder = membership.last_holder() && held_state().has_value(),
-                                      .quiet = stage_peer()->quiet(),
-                                      .asked = state_.is(PeerPhase::kLeaving),
-                                      .held_up = !authority_is_linked() || stage_peer()->in_round()});
-  if (step.tell_last && leaving_.to()) {
-    leaving_ = {};
-    return end_session("it stays: it is the last holder of the stage's state");
-  }
-  if (step.tell_last)
-    owner_.on_notice("this is the last holder of stage " + std::to_string(spec_->stage.value) +
-                     "'s state: it goes with us; again to leave all the same");
-  if (step.ask) {
-    state_.move(PeerPhase::kLeaving, state_.reason());
-    membership.leave(status().settled_targets > 0);
-  }
-  if (!step.give_up) return;
-  const std::string how = "left after waiting " + std::to_string(static_cast<int>(seconds_of(Leaving::kTime))) +
-                          " s; what no round secured is lost";
-  if (!leaving_.to()) return finish(how, std::nullopt);
-  membership.leave_at_once();
-  moves_to_ = leaving_.to();
-  end_session(how);
-}
-
-// What is waited for.
-std::string Peer::leaving_reason() const {
-  const std::string waiting = leaving_.to()
-                                  ? "moving to stage " + std::to_string(leaving_.to()->value) + ": waiting for "
-                                  : "leaving: waiting for ";
-  if (life_->membership->last_holder()) return waiting + "another peer to take the stage's state";
-  if (!state_.is(PeerPhase::kLeaving)) return waiting + stage_peer()->waiting_for();
-  const std::uint64_t settled = status().settled_targets;
-  if (settled == 0) return waiting + "the authority's goodbye";
-  return waiting + "a round that secures " + std::to_string(settled) + " targets";
 }
 
 // ---- the directory ----

@@ -90,6 +90,16 @@ struct PeerEnvironment {
   // Bytes that this process may come to on its device, as things stand now: without --memory a stage must fit in them.
   std::function<std::optional<std::uint64_t>()> memory_free{};  // may be absent
   std::function<std::optional<std::uint64_t>()> memory_used{};  // by this process, bytes of its device; may be absent
+  std::function<void()> free_caches{};  // gives back what the device keeps for later; in a job of it; may be absent
+};
+
+// A pause that has freed the device.
+struct PeerPause {
+  std::string why;
+  Duration took{};           // from the wish on
+  bool in_order = false;     // nothing was counted here, or the authority let us go
+  std::uint64_t lost = 0;    // else: targets that were settled here and that no round had secured
+  bool last_holder = false;  // the stage's state is nowhere else: an image of it is kept in memory
 };
 
 struct PeerReport {                          // for the line every few seconds
@@ -105,7 +115,8 @@ struct PeerReport {                          // for the line every few seconds
   std::optional<DiskState> on_disk{};
   std::uint64_t targets = 0;  // of a microbatch; 0 before the manifest is here
   std::uint64_t memory_needed =
-      0;                       // bytes: estimated for the stage and its microbatches (stage_memory.h); 0: not known
+      0;  // bytes: estimated for the stage and its microbatches (stage_memory.h); 0: not known
+  std::optional<PeerPause> pause{};  // wanted; there once it took some time
   bool job_under_way = false;  // at the device, whatever it is for; its thread cannot be joined before the job ends
 };
 
@@ -114,6 +125,8 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   class Owner {
    public:
     virtual ~Owner() = default;
+    // Paused, and the device is free.
+    virtual void on_paused(const PeerPause&) {}
     // The run is over, we left, or we cannot take part: the process ends. `error` is set for the last of these.
     virtual void on_finished(const std::string& reason, std::optional<Error> error) = 0;
     virtual void on_notice(const std::string& line) = 0;  // one line for people: stage, why, progress
@@ -128,6 +141,9 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   void start();
   // Serve no new forwards, settle, secure, go. Twice: at once.
   void leave();
+  // With a reason it leaves the run, in order if that takes no longer than Leaving::kPauseTime, frees the device and
+  // stays so. Without one it joins again. What is so already changes nothing; a peer that leaves for good goes on to.
+  void set_pause(const std::optional<std::string>& why);
   PeerReport report() const;
   // The longest of the process's loop since the last call.
   std::optional<LongestCallback> take_longest_callback() { return std::exchange(longest_callback_, std::nullopt); }
@@ -196,7 +212,6 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   void start_membership();
   bool authority_is_linked() const { return life_->transport->remote(authority()).has_value(); }
   PeerId authority() const { return as_peer(options_.run); }
-  bool is_authority(const PeerId& peer) const { return peer == authority(); }
 
   void build_stage(StageId stage);
   Result<std::size_t> credits_for(const StageSpec& spec);  // ERRORS: kTooLarge
@@ -236,6 +251,9 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   std::unique_ptr<Life> life_;               // null before start()
   std::uint64_t sessions_ = 0;
   BeatAck run_status_;
+  std::optional<PeerPause> pause_;  // wanted, or there
+  TimePoint pause_since_{};
+  bool resumes_ = false;              // before it is paused
   std::optional<StageId> moves_to_;   // where the authority wants the next session, until it is there
   std::optional<StageId> unfit_;      // it was asked to move there, and this machine cannot: said once
   std::optional<StageId> came_from_;  // this session came by a move: back there where it cannot serve

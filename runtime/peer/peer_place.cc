@@ -1,5 +1,5 @@
 // From a ticket's addresses to a place in the run: the link to the authority, the manifest, the admission; and which
-// part takes a message.
+// part takes a message; and how it leaves that place.
 #include <algorithm>
 
 #include "common/log.h"
@@ -22,7 +22,7 @@ constexpr const char* kRefusedHint =
 void Peer::on_link_up(const Remote& remote) {
   if (state_.is(PeerPhase::kOver) && end_) return send(remote.peer, *end_);
   if (life_->stage) life_->stage->on_link_up(remote);
-  if (!is_authority(remote.peer)) return;
+  if (remote.peer != authority()) return;
   if (link_.up()) owner_.on_notice("the run's first process is back");
   // What was said of the lost link is true no more.
   if (state_.is(PeerPhase::kServing) || state_.is(PeerPhase::kFetching)) state_.because("");
@@ -41,7 +41,7 @@ void Peer::on_link_up(const Remote& remote) {
 
 void Peer::on_link_down(const Remote& remote, const Error& cause) {
   if (life_->stage) life_->stage->on_link_down(remote);
-  if (!is_authority(remote.peer)) return;
+  if (remote.peer != authority()) return;
   reachability_.link_down();
   link_.down(env_.loop.now());
   if (!state_.in_session()) return;
@@ -55,7 +55,8 @@ void Peer::look_up_authority() {
   env_.directory->look_up_run(AuthorityLink::kLookUpPeriod, lifetime_.guard([this](const Result<RunRecord>& record) {
     link_.looked_up();
     if (state_.is(PeerPhase::kOver) || !record.ok()) return;
-    if (record->ended) return on_end(*record->ended);
+    if (record->ended) return life_ ? on_end(*record->ended) : finish("the run is over: " + *record->ended, {});
+    if (!life_) return;  // paused meanwhile
     if (record->addresses.empty()) return;
     options_.authority_addresses = record->addresses;
     life_->transport->learn(authority(), record->addresses);
@@ -228,6 +229,74 @@ void Peer::on_status(const BeatAck& status) {
   check_leaving();
 }
 
+// ---- leaving it ----
+void Peer::leave() {
+  if (state_.is(PeerPhase::kOver)) return;
+  if (state_.is(PeerPhase::kRestarting)) return finish("left; the session was over already", std::nullopt);
+  pause_.reset();
+  if (leaving_.to() || leaving_.pauses()) {
+    const std::string instead = leaving_.to() ? "for another stage" : "for a pause";
+    leaving_.go_for_good(env_.loop.now());
+    return owner_.on_notice("leaving, and not " + instead + " (again to go at once)");
+  }
+  if (leaving_.wanted() || stage_peer() == nullptr) return finish("left at once", std::nullopt);
+  leaving_.begin(env_.loop.now());
+  life_->stage->peer()->leave();
+  life_->membership->beat_now();
+  announce();
+  owner_.on_notice("leaving: no new microbatches, " + stage_peer()->waiting_for() + " to settle (again to go at once)");
+  check_leaving();
+}
+
+void Peer::check_leaving() {
+  Membership& membership = *life_->membership;
+  if (authority_is_linked()) state_.because(leaving_reason());
+  const Leaving::Step step =
+      leaving_.next(env_.loop.now(), {.last_holder = membership.last_holder() && held_state().has_value(),
+                                      .quiet = stage_peer()->quiet(),
+                                      .asked = state_.is(PeerPhase::kLeaving),
+                                      .held_up = !authority_is_linked() || stage_peer()->in_round()});
+  if (leaving_.pauses()) pause_->last_holder = membership.last_holder() && held_state().has_value();
+  if (step.tell_last && leaving_.to()) {
+    leaving_ = {};
+    return end_session("it stays: it is the last holder of the stage's state");
+  }
+  if (step.tell_last && leaving_.pauses())
+    owner_.on_warning("this is the last holder of stage " + std::to_string(spec_->stage.value) +
+                      "'s state, which is kept in memory: the run waits until this machine is resumed");
+  else if (step.tell_last)
+    owner_.on_notice("this is the last holder of stage " + std::to_string(spec_->stage.value) +
+                     "'s state: it goes with us; again to leave all the same");
+  if (step.ask) {
+    state_.move(PeerPhase::kLeaving, state_.reason());
+    membership.leave(status().settled_targets > 0);
+  }
+  if (!step.give_up) return;
+  if (leaving_.pauses()) {
+    membership.leave_at_once();
+    return end_session("paused before a round secured what is here: " + pause_->why);
+  }
+  const std::string how = "left after waiting " + std::to_string(static_cast<int>(seconds_of(Leaving::kTime))) +
+                          " s; what no round secured is lost";
+  if (!leaving_.to()) return finish(how, std::nullopt);
+  membership.leave_at_once();
+  moves_to_ = leaving_.to();
+  end_session(how);
+}
+
+// What is waited for.
+std::string Peer::leaving_reason() const {
+  const std::string waiting = leaving_.to()
+                                  ? "moving to stage " + std::to_string(leaving_.to()->value) + ": waiting for "
+                              : leaving_.pauses() ? "pausing: waiting for "
+                                                  : "leaving: waiting for ";
+  if (life_->membership->last_holder()) return waiting + "another peer to take the stage's state";
+  if (!state_.is(PeerPhase::kLeaving)) return waiting + stage_peer()->waiting_for();
+  const std::uint64_t settled = status().settled_targets;
+  if (settled == 0) return waiting + "the authority's goodbye";
+  return waiting + "a round that secures " + std::to_string(settled) + " targets";
+}
+
 // ---- messages ----
 void Peer::on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) {
   Life& life = *life_;
@@ -268,7 +337,7 @@ void Peer::on_message(const Remote& remote, Message message, TransferId transfer
               life.transport->refuse(remote.peer, transfer);
           },
           [&](const Manifest& m) {
-            if (is_authority(remote.peer) && !config_) on_manifest(m);
+            if (remote.peer == authority() && !config_) on_manifest(m);
           },
           [&](const PeersQuery&) {
             if (auto records = announcing_.known()) send(remote.peer, Peers{*std::move(records)});
@@ -291,7 +360,7 @@ void Peer::on_message(const Remote& remote, Message message, TransferId transfer
 }
 
 bool Peer::to_membership(const Remote& remote, const MembershipMessage& message) {
-  if (!life_->membership || !is_authority(remote.peer)) return true;
+  if (!life_->membership || remote.peer != authority()) return true;
   if (const Status status = life_->membership->on_message(message); !status.ok())
     if (const auto times = said_.due(std::string(name_of(status.code())), env_.loop.now()))
       log_warning("from the authority: ", status.error().message, LogThrottle::text_of(*times));
@@ -301,7 +370,7 @@ bool Peer::to_membership(const Remote& remote, const MembershipMessage& message)
 // The authority proved its key when the link came up; of anybody else the signature does.
 void Peer::on_end_message(const Remote& remote, const End& end) {
   const bool is_signed = check_end(end, options_.run).ok();
-  if (!is_signed && !is_authority(remote.peer)) {
+  if (!is_signed && remote.peer != authority()) {
     log_debug("from ", short_name(remote.peer), ": an end of the run that the run's key did not sign");
     return;
   }

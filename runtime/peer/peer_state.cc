@@ -17,14 +17,15 @@ struct Row {
 const Row& row_of(PeerPhase phase) {
   using enum PeerPhase;
   // clang-format off
-  static constexpr std::array<Row, 8> kRows = {{  // in the order of PeerPhase
+  static constexpr std::array<Row, 9> kRows = {{  // in the order of PeerPhase
       {"connecting",     {kJoining, kRestarting, kOver}},
       {"joining",        {kFetching, kServing, kLeaving, kRestarting, kOver}},
       {"fetching state", {kLoading, kLeaving, kRestarting, kOver}},
       {"loading state",  {kFetching, kServing, kLeaving, kRestarting, kOver}},
       {"serving",        {kLeaving, kRestarting, kOver}},
       {"leaving",        {kRestarting, kOver}},
-      {"joining again",  {kConnecting, kOver}},
+      {"paused",         {kConnecting, kOver}},
+      {"joining again",  {kConnecting, kPaused, kOver}},
       {"over",           {}},
   }};
   // clang-format on

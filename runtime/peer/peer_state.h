@@ -14,6 +14,7 @@ enum class PeerPhase : std::uint8_t {
   kLoading,     // it is here and goes into the executor
   kServing,
   kLeaving,     // the authority is asked to let us go
+  kPaused,      // its owner wants the device: no session, and none begins
   kRestarting,  // the session is over, the next one not begun: nothing that comes concerns either
   kOver,
 };
@@ -23,7 +24,8 @@ std::string_view name_of(PeerPhase phase);
 //   connecting -> joining -> fetching -> loading -> serving -> leaving -> over
 //   joining -> serving (the stage begins from the seed);  loading -> fetching (the stage moved on meanwhile)
 //   leaving from every phase of a session that has a stage;  restarting from all of them (from leaving when it moves to
-//   another stage), then connecting; over from all, and nothing after it
+//   another stage or pauses), then connecting, or paused and connecting when it is resumed; over from all, and nothing
+//   after it
 bool may_follow(PeerPhase from, PeerPhase to);
 
 class PeerState {
@@ -31,7 +33,7 @@ class PeerState {
   PeerPhase phase() const { return phase_; }
   bool is(PeerPhase phase) const { return phase_ == phase; }
   // A session is under way: messages concern it.
-  bool in_session() const { return phase_ != PeerPhase::kRestarting && phase_ != PeerPhase::kOver; }
+  bool in_session() const { return !is(PeerPhase::kPaused) && !is(PeerPhase::kRestarting) && !is(PeerPhase::kOver); }
   const std::string& reason() const { return reason_; }
 
   // REQUIRES: may_follow(phase(), to).

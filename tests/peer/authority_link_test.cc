@@ -64,6 +64,21 @@ TEST(AuthorityLinkTest, NobodyIsBackOfWhomNothingSaidThatHeWasAway) {
   EXPECT_FALSE(link.away());
 }
 
+TEST(AuthorityLinkTest, ATimeInWhichNothingWasTriedUsesUpNoPatience) {
+  for (const bool was_up : {false, true}) {
+    AuthorityLink link = patient_link();
+    link.start(kStart);
+    if (was_up) link.up();
+    if (was_up) link.down(kStart);
+    const TimePoint resumed = kStart + std::chrono::hours(1000);
+    EXPECT_FALSE(link.check(resumed, "why").ok());
+    link.resume(resumed);
+    EXPECT_TRUE(link.check(resumed, "why").ok());
+    EXPECT_EQ(link.away(), was_up);
+    EXPECT_FALSE(link.check(resumed + std::chrono::hours(1000), "why").ok()) << "its patience begins anew";
+  }
+}
+
 TEST(AuthorityLinkTest, OnlyRefusalsInARowAreForGoodAndOnlyBeforeItWasThere) {
   AuthorityLink link = patient_link();
   EXPECT_FALSE(link.refused_for_good(ErrorCode::kRefused));

@@ -43,5 +43,32 @@ TEST(LeavingTest, TheLastHolderWaitsForAnotherAndSaysSoOnceEachTime) {
   EXPECT_TRUE(leaving.next(kStart + 1032s, {.asked = true}).give_up);
 }
 
+TEST(LeavingTest, APauseAsksSoonAndGoesWithinItsTimeWhateverIsOpenAndWhoeverElseHoldsTheState) {
+  for (const bool last_holder : {false, true}) {
+    Leaving leaving;
+    leaving.begin_move(kStart, StageId(1));
+    leaving.begin_pause(kStart);
+    EXPECT_TRUE(leaving.pauses());
+    EXPECT_FALSE(leaving.for_good());
+    EXPECT_EQ(leaving.to(), std::nullopt) << "the stage that it was to move to is forgotten";
+    const Leaving::Facts facts{.last_holder = last_holder, .held_up = true};
+    EXPECT_EQ(leaving.next(kStart, facts).tell_last, last_holder);
+    EXPECT_FALSE(leaving.next(kStart + 500ms - 1ms, facts).ask);
+    EXPECT_TRUE(leaving.next(kStart + 500ms, facts).ask);
+    EXPECT_FALSE(leaving.next(kStart + 1500ms - 1ms, facts).give_up);
+    EXPECT_TRUE(leaving.next(kStart + 1500ms, facts).give_up);
+  }
+}
+
+TEST(LeavingTest, APauseAsksAtOnceWhenAllIsQuietAndMayBecomeAnEnd) {
+  Leaving leaving;
+  leaving.begin_pause(kStart);
+  EXPECT_TRUE(leaving.next(kStart, {.quiet = true}).ask);
+  leaving.go_for_good(kStart + 1s);
+  EXPECT_FALSE(leaving.pauses());
+  EXPECT_TRUE(leaving.for_good());
+  EXPECT_FALSE(leaving.next(kStart + 31s - 1ms, {.asked = true}).give_up);
+}
+
 }  // namespace
 }  // namespace shoal

@@ -8,20 +8,22 @@
 namespace shoal {
 namespace {
 
-const std::vector<PeerPhase> kAll = {PeerPhase::kConnecting, PeerPhase::kJoining, PeerPhase::kFetching,
-                                     PeerPhase::kLoading,    PeerPhase::kServing, PeerPhase::kLeaving,
-                                     PeerPhase::kRestarting, PeerPhase::kOver};
+const std::vector<PeerPhase> kAll = {PeerPhase::kConnecting, PeerPhase::kJoining,    PeerPhase::kFetching,
+                                     PeerPhase::kLoading,    PeerPhase::kServing,    PeerPhase::kLeaving,
+                                     PeerPhase::kPaused,     PeerPhase::kRestarting, PeerPhase::kOver};
 
 TEST(PeerStateTest, APeerMayGoTheWholeWayAndComesBackAsANewSession) {
   PeerState state;
   EXPECT_TRUE(state.is(PeerPhase::kConnecting));
-  for (const PeerPhase next : {PeerPhase::kJoining, PeerPhase::kFetching, PeerPhase::kLoading, PeerPhase::kFetching,
-                               PeerPhase::kLoading, PeerPhase::kServing, PeerPhase::kRestarting, PeerPhase::kConnecting,
-                               PeerPhase::kJoining, PeerPhase::kServing, PeerPhase::kLeaving, PeerPhase::kOver}) {
+  for (const PeerPhase next :
+       {PeerPhase::kJoining, PeerPhase::kFetching, PeerPhase::kLoading, PeerPhase::kFetching, PeerPhase::kLoading,
+        PeerPhase::kServing, PeerPhase::kRestarting, PeerPhase::kConnecting, PeerPhase::kJoining, PeerPhase::kServing,
+        PeerPhase::kLeaving, PeerPhase::kRestarting, PeerPhase::kPaused, PeerPhase::kConnecting, PeerPhase::kOver}) {
     state.move(next, std::string(name_of(next)));
     EXPECT_EQ(state.phase(), next);
     EXPECT_EQ(state.reason(), name_of(next));
-    EXPECT_EQ(state.in_session(), next != PeerPhase::kRestarting && next != PeerPhase::kOver);
+    EXPECT_EQ(state.in_session(),
+              next != PeerPhase::kPaused && next != PeerPhase::kRestarting && next != PeerPhase::kOver);
   }
 }
 
@@ -41,6 +43,13 @@ TEST(PeerStateTest, NobodyServesWithoutAStateAndAPeerThatLeftEndsOrBeginsAnew) {
   }
   EXPECT_EQ(before_serving, (std::set{PeerPhase::kJoining, PeerPhase::kLoading}));
   EXPECT_EQ(after_leaving, (std::set{PeerPhase::kRestarting, PeerPhase::kOver}));
+}
+
+TEST(PeerStateTest, APauseBeginsBetweenTwoSessionsAndANewOneFollows) {
+  for (const PeerPhase phase : kAll) {
+    EXPECT_EQ(may_follow(phase, PeerPhase::kPaused), phase == PeerPhase::kRestarting) << name_of(phase);
+    EXPECT_EQ(may_follow(PeerPhase::kPaused, phase), phase == PeerPhase::kConnecting || phase == PeerPhase::kOver);
+  }
 }
 
 TEST(PeerStateDeathTest, AMoveThatIsNotInTheTableStopsTheProcess) {

@@ -1,0 +1,86 @@
+// shoal pause, resume, finish: what the owner of a machine says to the `shoal join` that lends it.
+#include "cli/control.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/outcome.h"
+#include "cli/program.h"
+#include "common/os/owner_socket.h"
+
+namespace shoal {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+int say_to_join(const GlobalOptions& global, std::string_view word) {
+  const std::string home = home_path(global);
+  const auto answer = ask_line(control_path(home), std::string(word));
+  if (!answer.ok() && answer.code() == ErrorCode::kMissing)
+    return fail(make_error(ErrorCode::kUnreachable, "no `shoal join` runs with the home " + home +
+                                                        ". HINT: --home DIR, as it was given to join"));
+  if (!answer.ok()) return fail(answer.error());
+  const Json said = Json::parse(*answer, nullptr, false);
+  if (!said.is_object() || !said.contains("text"))
+    return fail(make_error(ErrorCode::kUnreachable, "the `shoal join` of " + home + " ended before it answered"));
+  if (global.json)
+    std::fputs((said.dump(2) + "\n").c_str(), stdout);
+  else
+    std::fputs((said["text"].get<std::string>() + "\n").c_str(), stdout);
+  return said["state"] == "unknown" ? kExitVersion : kExitOk;
+}
+
+void add_word(CLI::App& app, Program& program, std::string_view word, const std::string& help) {
+  CLI::App* command = app.add_subcommand(std::string(word), help);
+  run_when_named(*command, program, [word](const GlobalOptions& global) { return say_to_join(global, word); });
+}
+
+}  // namespace
+
+std::string control_path(const std::string& home) { return home + "/control"; }
+
+std::string pause_text(const PeerPause& pause) {
+  char took[32];
+  std::snprintf(took, sizeof took, "%.1f", seconds_of(pause.took));
+  std::string text = "paused (" + pause.why + "): the device is free after " + took + " s";
+  if (pause.lost > 0)
+    text += "; " + std::to_string(pause.lost) +
+            " text tokens that were settled here and that no round had secured in that time are lost: the launching "
+            "process names each microbatch";
+  else
+    text += ", and nothing that was counted here is lost";
+  if (pause.last_holder)
+    text += ". Nobody else has the stage's state: it is kept in memory, and the run waits for this machine";
+  return text;
+}
+
+std::string control_answer(const std::string& state, const std::string& text, const PeerPause* pause) {
+  Json answer = {{"schema", "shoal.control/1"}, {"state", state}, {"text", text}, {"process", ::getpid()}};
+  if (pause != nullptr) {
+    answer["took_s"] = seconds_of(pause->took);
+    answer["in_order"] = pause->in_order;
+    answer["lost_targets"] = pause->lost;
+    answer["last_holder"] = pause->last_holder;
+  }
+  return answer.dump();
+}
+
+std::string text_of_answer(const std::string& answer) {
+  const Json said = Json::parse(answer, nullptr, false);
+  return said.is_object() && said.contains("text") ? said["text"].get<std::string>() : "";
+}
+
+void add_pause(CLI::App& app, Program& program) {
+  add_word(app, program, kPauseWord, "have this machine's join leave the run and free the device, until resume");
+}
+void add_resume(CLI::App& app, Program& program) {
+  add_word(app, program, kResumeWord, "have this machine's join take part again");
+}
+void add_finish(CLI::App& app, Program& program) {
+  add_word(app, program, kFinishWord, "have this machine's join leave in order and end; again: at once");
+}
+
+}  // namespace shoal

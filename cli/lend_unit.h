@@ -1,0 +1,13 @@
+#pragma once
+// The texts of `shoal lend`: systemd's unit for a `shoal join`, and the line that does the same without systemd. Which
+// exit codes a new start may mend is said here once. Pure.
+#include <string>
+#include <vector>
+
+namespace shoal {
+
+// `words`: the program by its absolute path, and its arguments.
+std::string lend_unit(const std::vector<std::string>& words);
+std::string lend_loop(const std::vector<std::string>& words);
+
+}  // namespace shoal
