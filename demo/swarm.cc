@@ -1,6 +1,7 @@
 #include "demo/swarm.h"
 
 #include <csignal>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -104,8 +105,10 @@ Status DemoSwarm::start() {
   SHOAL_TRY(start_dht());
   SHOAL_TRY(start_launch());
   options_.say("ticket: " + ticket_);
-  options_.say("from another terminal: " + options_.program + " inspect " + ticket_);
-  options_.say("and to lend a hand:    " + options_.program + " join " + ticket_);
+  const char* const launcher = std::getenv("SHOAL_PROGRAM");  // of a package: it finds libtorch first
+  const std::string program = launcher != nullptr ? launcher : options_.program;
+  options_.say("from another terminal: " + program + " inspect " + ticket_);
+  options_.say("and to lend a hand:    " + program + " join " + ticket_);
   for (std::size_t i = 0; i < std::size_t{options_.stages} * options_.replicas; ++i) {
     SHOAL_ASSIGN(Offspring child, start_join(i, 1));
     peers_.push_back({std::move(child), FileTail(events_folder() + "/" + name_of(i, 1) + ".jsonl"), name_of(i, 1)});

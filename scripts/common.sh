@@ -2,7 +2,7 @@
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 deps="$root/build/deps"
-torch_version=2.11.0
+torch_version="$(cat "$root/packaging/torch-version")"
 torch_root="${SHOAL_TORCH_ROOT:-$deps/torch-$torch_version}"
 
 say() { printf 'shoal: %s\n' "$*" >&2; }
