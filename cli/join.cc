@@ -14,6 +14,7 @@
 #include "cli/outcome.h"
 #include "cli/owner_desk.h"
 #include "cli/program.h"
+#include "cli/program_memory.h"
 #include "common/log.h"
 #include "common/os/batch_work.h"
 #include "common/os/descriptors.h"
@@ -216,6 +217,7 @@ class JoinProgram final : private Peer::Owner {
                         .once = arguments_.once};
     options.on_processor = device_name_ == "cpu";
     options.device_memory = device_memory(device_name_);
+    if (options.on_processor) options.program_bytes = measured_program_bytes();
     options.checkpoint_folders = checkpoint_folders_;
     if (!home_->is_temporary()) options.base_folder = home_->path() + "/base";
     if (arguments_.stage >= 0) options.wish = StageId(static_cast<std::uint16_t>(arguments_.stage));
@@ -238,6 +240,8 @@ class JoinProgram final : private Peer::Owner {
         const auto left = device_memory("cpu");
         return left ? std::optional(*left + resident_memory().now) : std::nullopt;
       };
+    } else {
+      environment.memory_free = [all = device_memory(device_name_)] { return all; };
     }
     peer_ = std::make_unique<Peer>(std::move(options), std::move(environment), static_cast<Peer::Owner&>(*this));
   }

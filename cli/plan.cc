@@ -1,5 +1,5 @@
-// shoal plan RUN.toml: what a number of microbatches in flight is expected to bring and to cost; with --peers which of
-// them should serve which stage.
+// shoal plan RUN.toml: what each stage takes of memory, work and lines, and what a number of microbatches in flight is
+// expected to bring and to cost; with --peers which of them should serve which stage.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -7,6 +7,7 @@
 #include "cli/layout_report.h"
 #include "cli/outcome.h"
 #include "cli/program.h"
+#include "cli/stage_report.h"
 #include "common/log.h"
 #include "runtime/config/derived_options.h"
 #include "runtime/plan/codec_price.h"
@@ -54,7 +55,7 @@ void print_plan(const RunConfig& config, const FlightPlan& plan) {
       "Time: to the same loss; 1 is a full pipe whose gradients are never late.\n");
 }
 
-void print_json(const RunConfig& config, const FlightPlan& plan) {
+void print_json(const RunConfig& config, const FlightPlan& plan, const StageReportArguments& stages) {
   nlohmann::ordered_json out = {{"schema", "shoal.plan/1"},
                                 {"run", config.run.name},
                                 {"stages", config.pipeline.stages},
@@ -87,10 +88,12 @@ void print_json(const RunConfig& config, const FlightPlan& plan) {
     if (row.ramp) one["ramp"] = {row.ramp->begin, row.ramp->end};
     out["rows"].push_back(std::move(one));
   }
+  if (const std::string text = stages_json(config, stages); !text.empty())
+    out.update(nlohmann::ordered_json::parse(text));
   std::printf("%s\n", out.dump(2).c_str());
 }
 
-int run(const std::string& path, const LayoutArguments& layout, bool json) {
+int run(const std::string& path, const LayoutArguments& layout, const StageReportArguments& stages, bool json) {
   const auto config = load_config(path);
   if (!config.ok()) return fail_config(config.error());
   if (!layout.peers.empty()) {
@@ -99,9 +102,10 @@ int run(const std::string& path, const LayoutArguments& layout, bool json) {
   }
   const FlightPlan plan = plan_flight(*config);
   if (json) {
-    print_json(*config, plan);
+    print_json(*config, plan, stages);
   } else {
     print_plan(*config, plan);
+    print_stages(*config, stages);
     if (plan.warning) log_warning(*plan.warning);
     if (const auto warning = codec_warning(*config)) log_warning(*warning);
     if (const auto warning = few_steps_warning(*config)) log_warning(*warning);
@@ -113,7 +117,7 @@ int run(const std::string& path, const LayoutArguments& layout, bool json) {
 
 void add_plan(CLI::App& app, Program& program) {
   CLI::App* command = app.add_subcommand(
-      "plan", "what microbatches in flight are expected to bring and to cost, and which number \"auto\" takes");
+      "plan", "what each stage takes, and what microbatches in flight are expected to bring and to cost");
   auto path = std::make_shared<std::string>();
   command->add_option("run", *path, "the run's file")->required()->type_name("RUN.toml");
   auto layout = std::make_shared<LayoutArguments>();
@@ -127,8 +131,24 @@ void add_plan(CLI::App& app, Program& program) {
   command->add_option("-o,--out", layout->out, "write the layout there, for `shoal launch --layout`")
       ->type_name("FILE")
       ->needs(peers);
-  run_when_named(*command, program,
-                 [path, layout](const GlobalOptions& global) { return run(*path, *layout, global.json); });
+  auto stages = std::make_shared<StageReportArguments>();
+  command
+      ->add_option("--memory", stages->memory_bytes, "of a peer, as 8GiB: into how many stages the model must be cut")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber)
+      ->excludes(peers);
+  command->add_option("--tflops", stages->tflops, "that each peer makes of a training")
+      ->check(CLI::Range(1e-6, 1e6))
+      ->excludes(peers);
+  command->add_option("--mbit", stages->mbit, "Mbit/s of each peer's line, each way (default: free)")
+      ->check(CLI::Range(1e-3, 1e7))
+      ->excludes(peers);
+  command->add_option("--rtt", stages->rtt_ms, "milliseconds between any two, there and back (default: 0)")
+      ->check(CLI::Range(0.0, 1e5))
+      ->excludes(peers);
+  run_when_named(*command, program, [path, layout, stages](const GlobalOptions& global) {
+    return run(*path, *layout, *stages, global.json);
+  });
 }
 
 }  // namespace shoal

@@ -20,6 +20,8 @@ Ledger::Ledger(LedgerPort& port, Courier& courier, Windows& windows, LedgerOptio
       courier_(courier),
       windows_(windows),
       options_(std::move(options)),
+      credits_(options_.counted ? options_.counted
+                                : std::make_shared<const EntryCredits>(options_.credits, options_.recovery_credits)),
       arrivals_({options_.credits, options_.recovery_credits, options_.lease}),
       hearsay_(options_.lease) {}
 
@@ -97,7 +99,7 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
 
 std::optional<BusyReason> Ledger::refusal(const Session& from, const Forward& message) const {
   if (leaving_) return BusyReason::kLeaving;
-  const std::size_t limit = options_.credits + (message.hint ? options_.recovery_credits : 0);
+  const std::size_t limit = credits_->limit(message.hint.has_value());
   if (live() >= limit || !arrivals_.may_announce(from)) return BusyReason::kNoCredit;
   return std::nullopt;
 }

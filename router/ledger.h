@@ -9,6 +9,7 @@
 // are kept by name only.
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -21,6 +22,7 @@
 #include "router/arrivals.h"
 #include "router/courier.h"
 #include "router/entry.h"
+#include "router/entry_credits.h"
 #include "router/hearsay.h"
 #include "router/windows.h"
 #include "transport/links.h"
@@ -72,8 +74,9 @@ struct LedgerOptions {
   std::uint16_t stages = 1;
   std::size_t credits = 16;
   std::size_t recovery_credits = 4;
-  Duration lease = 4s;  // L: an unrenewed claim falls after this
-  TagOf tag_of{};       // none: its entries have tag 0
+  std::shared_ptr<const EntryCredits> counted{};  // what may be taken as time goes; none: always those
+  Duration lease = 4s;                            // L: an unrenewed claim falls after this
+  TagOf tag_of{};                                 // none: its entries have tag 0
 };
 
 struct LedgerCounters {
@@ -183,6 +186,7 @@ class Ledger {
   Courier& courier_;
   Windows& windows_;
   const LedgerOptions options_;
+  const std::shared_ptr<const EntryCredits> credits_;
   EntrySerial next_serial_ = 1;
   std::map<EntrySerial, Entry> entries_;      // serial order = age
   std::set<EntrySerial> active_;              // of these, not final: a long round keeps many that are

@@ -64,10 +64,11 @@ double layer_cost(const ModelSpec& model) {
 
 double head_cost(const ModelSpec& model) { return 2.0 * model.positions * model.dim * model.vocabulary; }
 
-// Korthikanti et al. 2022, section 4.1, without the attention matrix and in fp32: 68 B T d bytes, of which 8 d floats
-// are the MLP's.
-std::uint64_t layer_kept(const ModelSpec& model) {
-  return std::uint64_t{9} * model.dim + 2 * static_cast<std::uint64_t>(inner_of(model));
+// Korthikanti et al. 2022, section 4.1, without the attention matrix: what both additions make; outputs of the norms,
+// queries, keys, values, what they mix to; the MLP before and behind its GELU.
+LayerFloats layer_floats(const ModelSpec& model) {
+  const auto inner = static_cast<std::uint64_t>(inner_of(model));
+  return {.wide = 2ull * model.dim, .narrow = 6ull * model.dim + 2 * inner, .passing = inner + model.dim};
 }
 
 Status check(const ModelSpec& model) {
@@ -109,7 +110,7 @@ constinit const FamilyRow kGpt2Family = {.embedding = embedding,
                                          .embedding_cost = embedding_cost,
                                          .layer_cost = layer_cost,
                                          .head_cost = head_cost,
-                                         .layer_kept = layer_kept,
+                                         .layer_floats = layer_floats,
                                          .check = check,
                                          .architecture = architecture,
                                          .input_first = true,

@@ -115,19 +115,19 @@ Result<WindowedExecutor::Computed> IntegerExecutor::compute(const StageInput& in
   return computed;
 }
 
-Result<HostTensor> IntegerExecutor::differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient,
-                                                  ArenaRole accumulator, float sign) {
+Status IntegerExecutor::differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient,
+                                      ArenaRole accumulator, float sign, const HandOn& hand_on) {
   const std::uint16_t stage = spec().stage.value;
   if (!spec().is_last()) {
     const auto after = static_cast<std::uint16_t>(stage + 1);
     SHOAL_TRY(expect(gradient, path_checksum(spec(), input, after, true), input, "gradient"));
   }
+  if (!spec().is_first()) SHOAL_TRY(hand_on(tensor_of(spec(), input, path_checksum(spec(), input, stage, true))));
   const WeightStamp made_at = stamp_in(static_cast<const BufferGraph&>(graph).buffer);
   const IntegerGradient own = integer_gradient(input.microbatch, spec().stage, made_at);
   const std::span<float> sum = arena_.span(accumulator);
   for (std::size_t i = 0; i < own.size(); ++i) sum[i] += sign * own[i];
-  if (spec().is_first()) return HostTensor{};
-  return tensor_of(spec(), input, path_checksum(spec(), input, stage, true));
+  return Status::success();
 }
 
 Result<double> IntegerExecutor::window_norm(ArenaRole accumulator, const InnerStep& step) {

@@ -73,12 +73,16 @@ double layer_cost(const ModelSpec& model) {
 
 double head_cost(const ModelSpec& model) { return 2.0 * model.positions * model.dim * model.vocabulary; }
 
-// Inputs and outputs of the norms and the residual: 5 d; queries, keys and values as projected, as rotated and in
-// halves, and what they mix to; gate, its SiLU, up and their product.
-std::uint64_t layer_kept(const ModelSpec& model) {
-  const auto queries = static_cast<std::uint64_t>(query_width(model));
-  const auto keys = static_cast<std::uint64_t>(key_width(model));
-  return 5 * std::uint64_t{model.dim} + 4 * queries + 4 * keys + 4 * static_cast<std::uint64_t>(inner_of(model));
+// Wide: what both additions make, and both norms before their weights. Narrow: the norms' outputs; queries and keys as
+// rotated, values, and what they mix to, twice, as heads and as rows; gate, its SiLU, up and their product. Norms of
+// queries and keys keep their inputs, and what they make before their weights.
+LayerFloats layer_floats(const ModelSpec& model) {
+  const auto queries = static_cast<std::uint64_t>(query_width(model)),
+             keys = static_cast<std::uint64_t>(key_width(model)), inner = static_cast<std::uint64_t>(inner_of(model));
+  const std::uint64_t normed = model.extras == AttentionExtras::kQkNorm ? 2 * (queries + keys) : 0;
+  return {.wide = 4ull * model.dim + normed,
+          .narrow = 2ull * model.dim + 3 * queries + 2 * keys + 4 * inner,
+          .passing = 2 * inner + model.dim};
 }
 
 Status check(const ModelSpec& model) {
@@ -156,7 +160,7 @@ constinit const FamilyRow kLlamaFamily = {.embedding = embedding,
                                           .embedding_cost = embedding_cost,
                                           .layer_cost = layer_cost,
                                           .head_cost = head_cost,
-                                          .layer_kept = layer_kept,
+                                          .layer_floats = layer_floats,
                                           .check = check,
                                           .architecture = architecture};
 

@@ -64,6 +64,13 @@ struct ParameterSpec {
   std::uint32_t part = 0;      // 0: the embedding; 1 + l: layer l; 1 + layers: the head
 };
 
+// What a layer's pass, as its functions compute it (stages/torch_family.h), has in memory of one token, in floats.
+struct LayerFloats {
+  std::uint64_t wide = 0;     // its graph keeps until the backward, in fp32 whatever its products are computed in
+  std::uint64_t narrow = 0;   // its graph keeps, in the type of its products
+  std::uint64_t passing = 0;  // a backward has at a time, beside what graph and parameters take
+};
+
 struct FamilyRow {
   // The parameters of a part in the order of the arena; `offset` and `part` are filled in by parameters_of().
   std::vector<ParameterSpec> (*embedding)(const ModelSpec& model);
@@ -73,8 +80,7 @@ struct FamilyRow {
   double (*embedding_cost)(const ModelSpec& model);
   double (*layer_cost)(const ModelSpec& model);
   double (*head_cost)(const ModelSpec& model);
-  // Floats that the graph of a layer keeps of one token until its backward.
-  std::uint64_t (*layer_kept)(const ModelSpec& model);
+  LayerFloats (*layer_floats)(const ModelSpec& model);
   // What the common checks of split_model() do not see. ERRORS: kInput.
   Status (*check)(const ModelSpec& model);
   // Its entries of config.json (architecture_of()): key, value as JSON.

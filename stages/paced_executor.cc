@@ -13,10 +13,10 @@ Result<WindowedExecutor::Computed> PacedExecutor::compute(const StageInput& inpu
   return IntegerExecutor::compute(input, weights, keep_graph);
 }
 
-Result<HostTensor> PacedExecutor::differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient,
-                                                ArenaRole accumulator, float sign) {
+Status PacedExecutor::differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient,
+                                    ArenaRole accumulator, float sign, const HandOn& hand_on) {
   spend(pace_.backward);
-  return IntegerExecutor::differentiate(graph, input, gradient, accumulator, sign);
+  return IntegerExecutor::differentiate(graph, input, gradient, accumulator, sign, hand_on);
 }
 
 void PacedExecutor::write_step(ArenaRole accumulator, const InnerStep& step, double norm,

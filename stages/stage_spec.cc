@@ -116,7 +116,8 @@ std::size_t parameter_count(const StageSpec& spec) {
 }
 
 double forward_cost(const StageSpec& spec) {
-  return stage_cost(spec.model, spec.stage.value, spec.stages, spec.end_layer - spec.first_layer);
+  return stage_cost(spec.model, spec.stage.value, spec.stages, spec.end_layer - spec.first_layer) /
+         spec.model.positions;  // a row's costs are of a sequence
 }
 
 Result<std::vector<StageSpec>> split_model(const ModelSpec& model, std::uint16_t stages,

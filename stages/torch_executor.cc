@@ -123,13 +123,15 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& i
   return computed;
 }
 
-Result<HostTensor> TorchExecutor::differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient,
-                                                ArenaRole accumulator, float sign) {
-  return guard_torch([&] { return run_backward(static_cast<TorchGraph&>(graph), input, gradient, accumulator, sign); });
+Status TorchExecutor::differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient,
+                                    ArenaRole accumulator, float sign, const HandOn& hand_on) {
+  return guard_torch([&]() -> Status {
+    return run_backward(static_cast<TorchGraph&>(graph), input, gradient, accumulator, sign, hand_on);
+  });
 }
 
-Result<HostTensor> TorchExecutor::run_backward(TorchGraph& graph, const StageInput& input, const HostTensor& gradient,
-                                               ArenaRole accumulator, float sign) {
+Status TorchExecutor::run_backward(TorchGraph& graph, const StageInput& input, const HostTensor& gradient,
+                                   ArenaRole accumulator, float sign, const HandOn& hand_on) {
   use_threads();
   const at::Tensor seed = spec().is_last() ? at::ones_like(graph.output) : on_device(gradient, arena_.device());
   const std::vector<at::Tensor> all = torch::autograd::grad({graph.output}, graph.inputs, {seed});
@@ -137,14 +139,14 @@ Result<HostTensor> TorchExecutor::run_backward(TorchGraph& graph, const StageInp
   std::vector<at::Tensor> gradients;
   for (std::size_t i = 0; i < parameters_.size(); ++i) gradients.push_back(all[i].contiguous());
   SHOAL_TRY(math_->begin_screen(gradients));
-  HostTensor input_gradient;
   if (!spec().is_first()) {
-    input_gradient = host_tensor_of(all.back());
+    const HostTensor input_gradient = host_tensor_of(all.back());
     SHOAL_TRY(screen(input_gradient.f32(), input.microbatch, "input gradient"));
+    SHOAL_TRY(hand_on(input_gradient));
   }
   SHOAL_TRY(math_->screened(gradients, input.microbatch));
   if (sign != 0) math_->add(gradients, accumulator, sign);
-  return input_gradient;
+  return Status::success();
 }
 
 Result<double> TorchExecutor::window_norm(ArenaRole accumulator, const InnerStep& step) {

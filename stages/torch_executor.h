@@ -43,8 +43,8 @@ class TorchExecutor : public WindowedExecutor {
  protected:
   SwappableArena& swappable_arena() override { return arena_; }
   Result<Computed> compute(const StageInput& input, ArenaRole weights, bool keep_graph) override;
-  Result<HostTensor> differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient,
-                                   ArenaRole accumulator, float sign) override;
+  Status differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient, ArenaRole accumulator,
+                       float sign, const HandOn& hand_on) override;
   Result<double> window_norm(ArenaRole accumulator, const InnerStep& step) override;
   void write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) override;
   void write_shift(std::span<const float> shift) override;
@@ -54,8 +54,8 @@ class TorchExecutor : public WindowedExecutor {
  private:
   struct TorchGraph;
   Result<Computed> run_layers(const StageInput& input, ArenaRole weights, bool keep_graph);
-  Result<HostTensor> run_backward(TorchGraph& graph, const StageInput& input, const HostTensor& gradient,
-                                  ArenaRole accumulator, float sign);
+  Status run_backward(TorchGraph& graph, const StageInput& input, const HostTensor& gradient, ArenaRole accumulator,
+                      float sign, const HandOn& hand_on);
   void add_shift_to_other(std::span<const float> shift);
   void use_threads() const;
 

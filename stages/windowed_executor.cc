@@ -1,8 +1,10 @@
 #include "stages/windowed_executor.h"
 
 #include <cmath>
+#include <utility>
 
 #include "common/check.h"
+#include "common/memory_guard.h"
 #include "common/uncleared_memory.h"
 
 namespace shoal {
@@ -29,6 +31,34 @@ Result<StageInput> WindowedExecutor::take_input(const ForwardInput& input, Frame
 }
 
 Result<ForwardOutput> WindowedExecutor::forward(const ForwardInput& input, FrameCoder& coder) {
+  return guard_memory("a forward", [&] { return pass_forward(input, coder); });
+}
+
+Result<ForwardOutput> WindowedExecutor::evaluate(const ForwardInput& input, FrameCoder& coder) {
+  return guard_memory("an evaluation", [&] { return pass_evaluate(input, coder); });
+}
+
+Result<BackwardOutput> WindowedExecutor::backward(EntrySerial serial, FrameCoder& coder,
+                                                  std::optional<WindowSlot> window) {
+  const auto pass = [&] { return guard_memory("a backward", [&] { return pass_backward(serial, coder, window); }); };
+  auto output = pass();
+  return !output.ok() && output.code() == ErrorCode::kTooLarge && drop_graphs() > 0 ? pass() : std::move(output);
+}
+
+Result<bool> WindowedExecutor::undo(EntrySerial serial) {
+  const auto pass = [&] { return guard_memory("an undo", [&] { return pass_undo(serial); }); };
+  auto exact = pass();
+  return !exact.ok() && exact.code() == ErrorCode::kTooLarge && drop_graphs() > 0 ? pass() : std::move(exact);
+}
+
+std::uint64_t WindowedExecutor::drop_graphs() {
+  std::uint64_t dropped = 0;
+  for (auto& [serial, entry] : entries_)
+    if (std::exchange(entry.graph, nullptr)) ++dropped;
+  return dropped;
+}
+
+Result<ForwardOutput> WindowedExecutor::pass_forward(const ForwardInput& input, FrameCoder& coder) {
   SHOAL_CHECK(!entries_.contains(input.entry));
   SHOAL_ASSIGN(StageInput taken, take_input(input, coder));
   SHOAL_ASSIGN(Computed computed, compute(taken, ArenaRole::kCurrent, keeps_graphs_));
@@ -41,7 +71,7 @@ Result<ForwardOutput> WindowedExecutor::forward(const ForwardInput& input, Frame
   return std::move(computed.output);
 }
 
-Result<ForwardOutput> WindowedExecutor::evaluate(const ForwardInput& input, FrameCoder& coder) {
+Result<ForwardOutput> WindowedExecutor::pass_evaluate(const ForwardInput& input, FrameCoder& coder) {
   SHOAL_ASSIGN(const StageInput taken, take_input(input, coder));
   SHOAL_ASSIGN(Computed computed, compute(taken, ArenaRole::kAnchor, false));
   if (!spec_.is_last()) SHOAL_TRY(coder.encode({computed.activation.view()}));
@@ -49,8 +79,8 @@ Result<ForwardOutput> WindowedExecutor::evaluate(const ForwardInput& input, Fram
   return std::move(computed.output);
 }
 
-Result<BackwardOutput> WindowedExecutor::backward(EntrySerial serial, FrameCoder& coder,
-                                                  std::optional<WindowSlot> window) {
+Result<BackwardOutput> WindowedExecutor::pass_backward(EntrySerial serial, FrameCoder& coder,
+                                                       std::optional<WindowSlot> window) {
   const auto found = entries_.find(serial);
   if (found == entries_.end()) return make_error(ErrorCode::kGone, "backward: no entry " + std::to_string(serial));
   Entry& entry = found->second;
@@ -70,11 +100,8 @@ Result<BackwardOutput> WindowedExecutor::backward(EntrySerial serial, FrameCoder
     if (!weights) entry.stamp = stamp_;
   }
   const ArenaRole accumulator = accumulator_of(window.value_or(WindowSlot::kA));
-  SHOAL_ASSIGN(const HostTensor made, differentiate(*graph, entry.input, gradient, accumulator, window ? 1.0f : 0.0f));
-  if (!spec_.is_first()) {
-    const Status encoded = coder.encode({made.view()});
-    SHOAL_CHECK(encoded.ok());
-  }
+  SHOAL_TRY(differentiate(*graph, entry.input, gradient, accumulator, window ? 1.0f : 0.0f,
+                          [&coder](const HostTensor& made) { return coder.encode({made.view()}); }));
   output.stamp = entry.stamp;
   if (!window) {
     entries_.erase(found);
@@ -87,7 +114,7 @@ Result<BackwardOutput> WindowedExecutor::backward(EntrySerial serial, FrameCoder
   return output;
 }
 
-Result<bool> WindowedExecutor::undo(EntrySerial serial) {
+Result<bool> WindowedExecutor::pass_undo(EntrySerial serial) {
   const auto found = entries_.find(serial);
   if (found == entries_.end()) return make_error(ErrorCode::kGone, "undo: no entry " + std::to_string(serial));
   Entry& entry = found->second;
@@ -95,7 +122,8 @@ Result<bool> WindowedExecutor::undo(EntrySerial serial) {
   const std::optional<ArenaRole> weights = weights_at(entry.stamp);
   const ArenaRole accumulator = accumulator_of(entry.window);
   SHOAL_ASSIGN(Computed computed, compute(entry.input, weights.value_or(ArenaRole::kCurrent), true));
-  SHOAL_TRY(differentiate(*computed.graph, entry.input, entry.gradient, accumulator, -1.0f));
+  SHOAL_TRY(differentiate(*computed.graph, entry.input, entry.gradient, accumulator, -1.0f,
+                          [](const HostTensor&) { return Status::success(); }));
   swappable_arena().tag(accumulator) -= count_tag(entry.input.microbatch);
   entries_.erase(found);
   return weights.has_value();

@@ -7,8 +7,10 @@
 //                                   \--drop, or backward without a window--> forgotten
 //                                                           \--undo--> forgotten, taken out of its window
 // A graph belongs to a waiting entry and to the stamp it was made at. It is dropped before the buffer it reads is
-// overwritten; where graphs are not kept it is made for the backward, at the same weights while they stand. Parameters
-// start as zeros: the caller writes kCurrent and kAnchor (initialise() or fetched state) and calls push().
+// overwritten; where graphs are not kept it is made for the backward, at the same weights while they stand. Where
+// memory ends in a backward or an undo, the kept ones are dropped for it, which is tried once more. Parameters start as
+// zeros: the caller writes kCurrent and kAnchor (initialise() or fetched state) and calls push().
+#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -72,10 +74,12 @@ class WindowedExecutor : public StageExecutor {
   // ERRORS: kNonFinite, kTooLarge, kMalformed (the content is not what this stage expects).
   virtual Result<Computed> compute(const StageInput& input, ArenaRole weights, bool keep_graph) = 0;
   // Consumes the graph: computes all gradients, screens them, adds sign * parameter gradient to the accumulator (0:
-  // leaves it as it is) and returns the input gradient. On error nothing was added. `gradient`: (B, T, d) kF32, finite;
+  // leaves it as it is). Before it adds anything it hands on the input gradient, which the first stage has not, and
+  // refuses what that refuses: on error, or when it throws, nothing was added. `gradient`: (B, T, d) kF32, finite;
   // undefined on the last stage.
-  virtual Result<HostTensor> differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient,
-                                           ArenaRole accumulator, float sign) = 0;
+  using HandOn = std::function<Status(const HostTensor& input_gradient)>;
+  virtual Status differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient, ArenaRole accumulator,
+                               float sign, const HandOn& hand_on) = 0;
   // Norm of the window's mean gradient; writes nothing. ERRORS: kNonFinite.
   virtual Result<double> window_norm(ArenaRole accumulator, const InnerStep& step) = 0;
   // kOther := step from kCurrent, + shift unless empty; moments in place.
@@ -96,6 +100,13 @@ class WindowedExecutor : public StageExecutor {
     bool counted = false;
   };
 
+  // Without their guard against the end of memory.
+  Result<ForwardOutput> pass_forward(const ForwardInput& input, FrameCoder& coder);
+  Result<ForwardOutput> pass_evaluate(const ForwardInput& input, FrameCoder& coder);
+  Result<BackwardOutput> pass_backward(EntrySerial entry, FrameCoder& coder, std::optional<WindowSlot> window);
+  Result<bool> pass_undo(EntrySerial entry);
+  // Those of all waiting entries, whose backwards make them again.
+  std::uint64_t drop_graphs();
   Result<StageInput> take_input(const ForwardInput& input, FrameCoder& coder) const;
   // (B, T, d). `role` names it where a value is not finite.
   Result<HostTensor> decode(FrameCoder& coder, const StageInput& input, std::string_view role) const;

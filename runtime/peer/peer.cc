@@ -125,6 +125,7 @@ void Peer::restart(KeptState::Images images) {
 
 void Peer::finish(const std::string& reason, std::optional<Error> error) {
   if (state_.is(PeerPhase::kOver)) return;
+  if (!error) error = spent_;
   state_.move(PeerPhase::kOver, reason);
   env_.loop.cancel(timer_);
   write_bytes();
@@ -292,7 +293,7 @@ PeerReport Peer::report() const {
   report.sessions = sessions_;
   if (spec_) report.on_disk = checkpointing_.newest(spec_->stage);
   if (config_) report.targets = config_->targets_per_microbatch();
-  if (config_ && spec_) report.memory_needed = process_bytes(*config_, *spec_, credits_);
+  if (config_ && spec_) report.memory_needed = process_bytes(*config_, *spec_, credits_, options_.program_bytes);
   report.pause = pause_;
   report.job_under_way = device_.busy();
   return report;
@@ -383,7 +384,7 @@ Announcing::Facts Peer::facts() const {
           .queue_seconds = now.queue_ms / 1000.0,
           .serving = life_->stage && life_->stage->serving() && !leaving_.wanted() && !state_.is(PeerPhase::kOver),
           .device = options_.device,
-          .memory_bytes = process_bytes(*config_, *spec_, credits_),  // as the line says
+          .memory_bytes = process_bytes(*config_, *spec_, credits_, options_.program_bytes),  // as the line says
           .activation_codec = now.activation_codec,
           .gradient_codec = now.gradient_codec,
           .rtt = life_->transport->stats(authority()).rtt,

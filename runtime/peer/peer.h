@@ -42,6 +42,7 @@
 #include "runtime/peer/session_events.h"
 #include "runtime/peer/stage_place.h"
 #include "runtime/peer/traffic.h"
+#include "runtime/plan/stage_memory.h"
 #include "runtime/stage_peer/stage_peer.h"
 #include "stages/executor.h"
 #include "state/state_image.h"
@@ -70,6 +71,7 @@ struct PeerOptions {
   Duration absence_time = std::chrono::hours(1);  // and when it was there and went: the state is kept so long
   bool once = false;                              // a session that is over ends the peer
   std::optional<std::uint64_t> device_memory{};   // bytes, for the authority; none: not known
+  std::uint64_t program_bytes = kProgramBytes;    // this process's on its device, without any stage
   std::string base_folder{};                      // the base of adapters is kept here; empty: nowhere
   std::vector<std::string> checkpoint_folders{};  // each gets every checkpoint; none: none is written
 };
@@ -257,6 +259,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   std::optional<StageId> moves_to_;   // where the authority wants the next session, until it is there
   std::optional<StageId> unfit_;      // it was asked to move there, and this machine cannot: said once
   std::optional<StageId> came_from_;  // this session came by a move: back there where it cannot serve
+  std::optional<Error> spent_;        // its memory does not hold a microbatch: it leaves
   std::optional<End> end_;            // heard, with the run's signature: passed on to neighbours
   TimePoint next_bytes_{};
   std::optional<LongestCallback> longest_callback_;  // not taken yet

@@ -6,7 +6,6 @@
 #include "runtime/config/signed_manifest.h"
 #include "runtime/peer/peer.h"
 #include "runtime/plan/memory_fit.h"
-#include "runtime/plan/stage_memory.h"
 #include "transport/one_taker.h"
 
 namespace shoal {
@@ -172,8 +171,13 @@ void Peer::build_stage(StageId stage) {
   life_->stage->build();
 }
 
-// A peer that served well where it came from goes back there.
+// A peer that served well where it came from goes back there; one that serves leaves in order.
 void Peer::on_stage_failed(Error error) {
+  if (life_->stage && life_->stage->serving()) {
+    if (std::exchange(spent_, error)) return;
+    owner_.on_warning(error.message);
+    return !leaving_.wanted() || leaving_.to() ? leave() : void();
+  }
   if (!came_from_) return finish("", std::move(error));
   const StageId back = *std::exchange(came_from_, std::nullopt);
   unfit_ = spec_->stage;
@@ -184,15 +188,11 @@ void Peer::on_stage_failed(Error error) {
 }
 
 Result<std::size_t> Peer::credits_for(const StageSpec& spec) {
-  if (options_.memory_bytes > 0) return credits_within(options_.memory_bytes, *config_, spec);
   const std::size_t usual = options_.credits.value_or(usual_credits(*config_));
-  const auto free = env_.memory_free ? env_.memory_free() : std::nullopt;
-  if (!free) return usual;
-  SHOAL_ASSIGN(const std::size_t fit, credits_that_fit(*free, usual, *config_, spec));
-  if (fit < usual)
-    owner_.on_notice("this machine has " + std::to_string(*free >> 20) + " MiB left: room for " + std::to_string(fit) +
-                     " microbatches at a time beside the stage, not " + std::to_string(usual));
-  return fit;
+  SHOAL_ASSIGN(const Room room, room_for(*config_, spec, usual, options_.memory_bytes, options_.program_bytes,
+                                         env_.memory_free ? env_.memory_free() : std::nullopt));
+  if (!room.text.empty()) owner_.on_notice(room.text);  // before a byte of its state comes
+  return room.credits;
 }
 
 void Peer::on_members(const MemberList& list) {

@@ -114,6 +114,16 @@ void StagePlace::stop() {
   if (peer_) peer_->stop();
 }
 
+void StagePlace::on_out_of_memory(const std::string& why) {
+  const std::string text = "stage " + std::to_string(options_.spec.stage.value) +
+                           ": memory does not hold one microbatch at a time (" + why +
+                           "). HINT: end other programs, raise this container's limit, or lend a larger machine; a run "
+                           "file with [compute] recompute = \"stage\" or dtype = \"bf16\", or with more [pipeline] "
+                           "stages, needs less of each peer";
+  // Its caller is not done with the entry.
+  env_.loop.post(env_.session.guard([this, text] { owner_.on_stage_failed(make_error(ErrorCode::kTooLarge, text)); }));
+}
+
 // ---- links and lists ----
 void StagePlace::on_link_up(const Remote& remote) {
   if (peer_) peer_->on_link_up(remote);

@@ -62,7 +62,7 @@ class StagePlaceOwner {
   virtual ~StagePlaceOwner() = default;
   virtual void on_serving(Version version) = 0;
   virtual void on_stage_lost(const std::string& why) = 0;  // the session is over
-  virtual void on_stage_failed(Error error) = 0;           // this process cannot serve the stage at all
+  virtual void on_stage_failed(Error error) = 0;  // this process cannot serve the stage: not begin to, or not on
   virtual void on_notice(const std::string& line) = 0;
 };
 
@@ -106,6 +106,7 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   void on_session_lost(const std::string& why) override { owner_.on_stage_lost(why); }
   void on_version(Version version) override;
   void on_inner_step() override;
+  void on_out_of_memory(const std::string& why) override;
   void on_behind(Version version, const Digest& digest) override;
   // DonorHost
   void make_image(std::function<void(Result<StateImage>)> done) override;

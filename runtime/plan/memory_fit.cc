@@ -1,24 +1,106 @@
 #include "runtime/plan/memory_fit.h"
 
 #include <algorithm>
-#include <string>
-
-#include "runtime/plan/stage_memory.h"
+#include <limits>
+#include <vector>
 
 namespace shoal {
+namespace {
+
+std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
+
+// What the run would be in so many stages.
+RunConfig with_stages(RunConfig config, std::uint16_t stages) {
+  config.pipeline.stages = stages;
+  config.pipeline.layers_per_stage.clear();
+  for (EdgeCodecs* edges : {&config.wire.forward, &config.wire.backward}) {
+    edges->codecs.resize(1);
+    edges->per_stage = false;
+  }
+  return config;
+}
+
+// What would fit, each with what it needs.
+std::vector<std::string> remedies(std::uint64_t free_bytes, const RunConfig& config, const StageSpec& spec,
+                                  std::uint64_t program_bytes) {
+  std::vector<std::string> ways;
+  const auto offer = [&](const std::string& way, const RunConfig& then, const StageSpec& there) {
+    const std::uint64_t needed = process_bytes(then, there, kCreditsLeast, program_bytes);
+    if (needed <= free_bytes) ways.push_back(way + " (" + mebibytes(needed) + ")");
+    return needed <= free_bytes;
+  };
+  RunConfig again = config, narrow = config;
+  again.compute.recompute = Recompute::kStage;
+  narrow.compute.dtype = ComputeType::kBf16;
+  offer("[compute] recompute = \"stage\" in the run file", again, spec);
+  offer("[compute] dtype = \"bf16\"", narrow, spec);
+  const auto specs = split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage);
+  for (std::size_t k = 0; specs.ok() && k < specs->size(); ++k)
+    if (k != spec.stage.value && offer("--stage " + std::to_string(k), config, (*specs)[k])) break;
+  if (const auto stages = stages_within(free_bytes, config, program_bytes))
+    if (*stages > config.pipeline.stages) ways.push_back("[pipeline] stages = " + std::to_string(*stages));
+  return ways;
+}
+
+}  // namespace
 
 Result<std::size_t> credits_that_fit(std::uint64_t free_bytes, std::size_t credits, const RunConfig& config,
-                                     const StageSpec& spec) {
-  const auto mebibytes = [](std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
+                                     const StageSpec& spec, std::uint64_t program_bytes) {
   for (std::size_t fewer = credits; fewer > kCreditsLeast; --fewer)
-    if (process_bytes(config, spec, fewer) <= free_bytes) return fewer;
-  const std::uint64_t least = process_bytes(config, spec, kCreditsLeast);
+    if (process_bytes(config, spec, fewer, program_bytes) <= free_bytes) return fewer;
+  const std::uint64_t least = process_bytes(config, spec, kCreditsLeast, program_bytes);
   if (least <= free_bytes) return std::min(credits, kCreditsLeast);
-  return make_error(ErrorCode::kTooLarge,
-                    "stage " + std::to_string(spec.stage.value) + " needs about " + mebibytes(least) +
-                        " of memory, and this machine has " + mebibytes(free_bytes) +
-                        " left for it now. HINT: end other programs, raise this container's limit, or lend a larger "
-                        "machine; a run with more [pipeline] stages has smaller ones. --memory MIB takes your word");
+  std::string ways;
+  for (const std::string& way : remedies(free_bytes, config, spec, program_bytes))
+    ways += (ways.empty() ? ". What would fit: " : ", or ") + way;
+  return make_error(ErrorCode::kTooLarge, "stage " + std::to_string(spec.stage.value) + " needs about " +
+                                              mebibytes(least) + " of memory with " + std::to_string(kCreditsLeast) +
+                                              " microbatches at a time, and this machine has " + mebibytes(free_bytes) +
+                                              " left for it now" + ways +
+                                              ". HINT: end other programs, raise this container's limit, or lend a " +
+                                              "larger machine; --memory MIB takes your word");
+}
+
+std::string needs_text(const RunConfig& config, const StageSpec& spec, std::size_t credits, std::uint64_t program_bytes,
+                       std::optional<std::uint64_t> free_bytes) {
+  if (config.executor.kind != ExecutorKind::kTorch) return {};
+  const StageMemory memory = stage_memory(config, spec);
+  const std::uint64_t entries = entries_with(config, credits);
+  const std::uint64_t for_a_while = memory.needed(entries) - memory.state() - entries * memory.entry();
+  return "stage " + std::to_string(spec.stage.value) + " needs " + mebibytes(program_bytes + memory.needed(entries)) +
+         " here at most: " + mebibytes(program_bytes) + " the program, " + mebibytes(memory.state()) + " its state, " +
+         mebibytes(entries * memory.entry()) + " for " + std::to_string(entries) + " microbatches at a time, " +
+         mebibytes(for_a_while) + " for rounds and passes" + (free_bytes ? "; it has " + mebibytes(*free_bytes) : "");
+}
+
+Result<Room> room_for(const RunConfig& config, const StageSpec& spec, std::size_t credits, std::uint64_t allowed_bytes,
+                      std::uint64_t program_bytes, std::optional<std::uint64_t> free_bytes) {
+  Room room{.credits = credits};
+  if (allowed_bytes > 0) {
+    SHOAL_ASSIGN(room.credits, credits_within(allowed_bytes, config, spec));
+  } else if (free_bytes) {
+    SHOAL_ASSIGN(room.credits, credits_that_fit(*free_bytes, credits, config, spec, program_bytes));
+  }
+  room.text = needs_text(config, spec, room.credits, program_bytes, free_bytes);
+  if (room.credits < credits && allowed_bytes == 0)
+    room.text +=
+        ": room for " + std::to_string(room.credits) + " microbatches at a time, not " + std::to_string(credits);
+  return room;
+}
+
+std::optional<std::uint16_t> stages_within(std::uint64_t memory_bytes, const RunConfig& config,
+                                           std::uint64_t program_bytes) {
+  const std::uint32_t most = std::min<std::uint32_t>(config.model.layers, 256);
+  for (std::uint16_t stages = 1; stages <= most; ++stages) {
+    const RunConfig then = with_stages(config, stages);
+    const auto specs = split_model(then.model_spec(), stages);
+    if (!specs.ok()) continue;
+    if (std::ranges::all_of(*specs, [&](const StageSpec& spec) {
+          return process_bytes(then, spec, kCreditsLeast, program_bytes) <= memory_bytes;
+        }))
+      return stages;
+  }
+  return std::nullopt;
 }
 
 }  // namespace shoal

@@ -1,19 +1,40 @@
 #pragma once
-// Whether a stage fits into the memory that is left, before anything of it is made: what does not fit is ended by the
-// kernel minutes later, and without a word. Pure; thread-safe. By the estimates of stage_memory.h, from above.
+// Whether a stage fits into the memory that is left, before anything of it is made or fetched: what does not fit is
+// ended by the kernel minutes later, and without a word. Pure; thread-safe. By stage_memory.h, from above.
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "common/result.h"
 #include "runtime/config/config.h"
+#include "runtime/plan/stage_memory.h"
 #include "stages/stage_spec.h"
 
 namespace shoal {
 
 // As many of `credits` as the process has room for when it may come to `free_bytes`, at least kCreditsLeast; all of
 // them where the executor is not torch's. ERRORS: kTooLarge (the stage and kCreditsLeast entries do not fit: says what
-// they need and what is there).
-inline constexpr std::size_t kCreditsLeast = 2;
+// they need, what is there, and what would fit).
 Result<std::size_t> credits_that_fit(std::uint64_t free_bytes, std::size_t credits, const RunConfig& config,
-                                     const StageSpec& spec);
+                                     const StageSpec& spec, std::uint64_t program_bytes = kProgramBytes);
+
+// What the process needs that serves `spec` with so many credits, and what it has, if that is known: for people.
+// Empty where the executor is not torch's.
+std::string needs_text(const RunConfig& config, const StageSpec& spec, std::size_t credits, std::uint64_t program_bytes,
+                       std::optional<std::uint64_t> free_bytes);
+
+// How many microbatches at a time a peer takes, and what is said of that (needs_text).
+struct Room {
+  std::size_t credits = 0;
+  std::string text{};
+};
+// `allowed_bytes`: as credits_within, not 0; else as credits_that_fit where `free_bytes` is known; else `credits`.
+Result<Room> room_for(const RunConfig& config, const StageSpec& spec, std::size_t credits, std::uint64_t allowed_bytes,
+                      std::uint64_t program_bytes, std::optional<std::uint64_t> free_bytes);
+
+// Into how few stages, of balanced cost, the model must be cut so that a peer with so much memory can serve any. None:
+// not even a layer each would do.
+std::optional<std::uint16_t> stages_within(std::uint64_t memory_bytes, const RunConfig& config,
+                                           std::uint64_t program_bytes = kProgramBytes);
 
 }  // namespace shoal

@@ -2,57 +2,63 @@
 
 #include <algorithm>
 
+#include "compression/codec.h"
+#include "runtime/config/derived_options.h"
 #include "runtime/plan/flight_plan.h"
 #include "stages/adapters.h"
 
 namespace shoal {
 namespace {
 
-constexpr std::uint64_t kArraysKept = 8, kArraysOfRound = 4, kScratchGradient = 1, kArraysOfImage = 2;
-constexpr std::uint64_t kArrays = kArraysKept + kArraysOfRound + kScratchGradient + kArraysOfImage;
 constexpr std::uint64_t kFloat = 4, kNarrow = 2;  // bytes
-constexpr std::uint64_t kNarrowCopies = 3;        // of the parameters, in bf16
+constexpr std::uint64_t kNarrowCopies = 3;        // of both parameter buffers, and of the anchor while it is evaluated
+constexpr std::uint64_t kPreparedArrays = 4;      // the sum and three candidates; at a commit the shift in place of one
 
-// What a backward needs of the layers of one microbatch.
-std::uint64_t graph_bytes(const RunConfig& config, const StageSpec& spec) {
-  const std::uint64_t layers = spec.end_layer - spec.first_layer;
-  const std::uint64_t kept = row_of(spec.model.family).layer_kept(spec.model);
-  const std::uint64_t residual = std::min<std::uint64_t>(kept, 2 * std::uint64_t{spec.model.dim});
+Shape shape_between(const RunConfig& config) {
+  return {config.data.sequences, config.model.positions, config.model.dim};
+}
+
+// As a codec sends it; "auto" may come to raw.
+std::uint64_t frame_of(const RunConfig& config, CodecId codec) {
+  return codec_for(codec).frame_bytes(shape_between(config), DType::kF32);
+}
+
+// An activation on its edge, at either end. A codec of differences keeps the base that follows too, a frame of int8,
+// and its sender both the difference and the key frame.
+std::uint64_t activation_frames(const RunConfig& config, std::uint16_t edge, bool sent) {
+  const CodecId codec = config.wire.forward.at(StageId(edge)).or_else(CodecId::kRaw);
+  if (!is_delta(codec)) return frame_of(config, codec);
+  return 2 * frame_of(config, CodecId::kInt8) + (sent ? frame_of(config, codec) : 0);
+}
+
+std::uint64_t gradient_frame(const RunConfig& config, std::uint16_t edge) {
+  return frame_of(config, config.wire.backward.at(StageId(edge)).or_else(CodecId::kRaw));
+}
+
+// With what the embedding made; on the last stage with the gradient of the rows that the head reads, and what the norm
+// in front of it keeps, which in gpt2 is nothing.
+std::uint64_t graph_of(const RunConfig& config, const StageSpec& spec) {
+  const std::uint64_t layers = spec.end_layer - spec.first_layer, dim = spec.model.dim;
+  const LayerFloats floats = row_of(spec.model.family).layer_floats(spec.model);
   const bool narrow = config.compute.dtype == ComputeType::kBf16;
-  const std::uint64_t of_layer = kFloat * residual + (narrow ? kNarrow : kFloat) * (kept - residual);
-  return layers * of_layer * config.targets_per_microbatch();
+  const std::uint64_t layer = kFloat * floats.wide + (narrow ? kNarrow : kFloat) * floats.narrow;
+  const std::uint64_t once = kFloat * dim * ((spec.is_first() ? 1u : 0u) + (spec.is_last() ? 2u : 0u));
+  return (layers * layer + once) * config.targets_per_microbatch();
 }
 
-bool keeps_graphs(const RunConfig& config, const StageSpec& spec) {
-  return config.compute.recompute == Recompute::kNone || spec.is_last();
+// Beside its graph: the decoded input, which undoes need, and frames as they came and go. Once the graph is gone, also
+// the gradient as it was decoded, and as it goes up.
+std::uint64_t frames_of_entry(const RunConfig& config, const StageSpec& spec, std::uint64_t graph_waiting) {
+  const std::uint64_t decoded = kFloat * spec.model.dim * config.targets_per_microbatch();
+  const auto stage = spec.stage.value;
+  const auto above = static_cast<std::uint16_t>(stage - 1);
+  const std::uint64_t before = (spec.is_first() ? 0 : decoded + activation_frames(config, above, false)) +
+                               (spec.is_last() ? 0 : activation_frames(config, stage, true));
+  const std::uint64_t behind = (spec.is_last() ? 0 : decoded) + (spec.is_first() ? 0 : gradient_frame(config, above));
+  return before + behind - std::min(behind, graph_waiting);
 }
 
-std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
-
-}  // namespace
-
-std::uint64_t stage_bytes(const RunConfig& config, const StageSpec& spec) {
-  // A base is there once, and once more while it comes.
-  const std::uint64_t base = has_adapters(spec.model) ? parameter_count(base_of(spec)) : 0;
-  const std::uint64_t narrow =
-      config.compute.dtype == ComputeType::kBf16 ? kNarrow * (kNarrowCopies * parameter_count(spec) + base) : 0;
-  return kFloat * (kArrays * parameter_count(spec) + 2 * base) + narrow +
-         (keeps_graphs(config, spec) ? 0 : graph_bytes(config, spec));
-}
-
-std::uint64_t loss_bytes(const RunConfig& config, const StageSpec& spec) {
-  if (!spec.is_last()) return 0;
-  const ModelSpec& model = spec.model;
-  const std::uint64_t rows = std::min<std::uint64_t>(loss_rows(model), config.targets_per_microbatch());
-  return 2 * kFloat * model.vocabulary * (rows + (has_adapters(model) ? 0 : model.dim));
-}
-
-std::uint64_t entry_bytes(const RunConfig& config, const StageSpec& spec) {
-  const std::uint64_t sent = kFloat * 4 * spec.model.dim * config.targets_per_microbatch();
-  return sent + (keeps_graphs(config, spec) ? graph_bytes(config, spec) : 0);
-}
-
-std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec) {
+std::uint64_t bases_of(const RunConfig& config, const StageSpec& spec) {
   const auto of_edge = [&](int edge) {
     const Auto<CodecId>& codec = config.wire.forward.at(StageId(static_cast<std::uint16_t>(edge)));
     return codec.given && is_delta(*codec.given) ? config.base_bytes() : 0;
@@ -61,21 +67,92 @@ std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec) {
   return (spec.is_first() ? 0 : of_edge(stage - 1)) + (spec.is_last() ? 0 : of_edge(stage));
 }
 
-std::uint64_t process_bytes(const RunConfig& config, const StageSpec& spec, std::size_t credits) {
+// The weights that products read.
+std::uint64_t narrow_copies(const RunConfig& config, const StageSpec& spec) {
+  if (config.compute.dtype != ComputeType::kBf16) return 0;
+  const auto multiplied = [](const StageSpec& of) {
+    std::uint64_t count = 0;
+    for (const ParameterSpec& one : parameters_of(of))
+      if (one.shape.size() == 2 && one.part != 0) count += static_cast<std::uint64_t>(element_count(one.shape));
+    return count;
+  };
+  return kNarrow * (kNarrowCopies * multiplied(spec) + (has_adapters(spec.model) ? multiplied(base_of(spec)) : 0));
+}
+
+// A piece of logits and its softmax, and the head's gradient as it is made (stages/chunked_loss.h); as it is handed on
+// it is one of `gradients`.
+std::uint64_t loss_of(const RunConfig& config, const StageSpec& spec) {
+  if (!spec.is_last()) return 0;
+  const ModelSpec& model = spec.model;
+  const std::uint64_t rows = std::min<std::uint64_t>(loss_rows(model), config.targets_per_microbatch());
+  return kFloat * model.vocabulary * (2 * rows + (has_adapters(model) ? 0 : model.dim));
+}
+
+// While parts of a round are put together (sync/reducer.h): its own part, the sum, and what it started from or, with
+// allreduce, nothing; parts that travel as frames are there encoded, sent and received, and decoded.
+std::uint64_t round_of(const RunConfig& config, std::uint64_t array) {
+  const bool alone = config.pipeline.replicas < 2;
+  if (traits_of(config.sync.rule).every_step) return (alone ? 3 : 4) * array;
+  const CodecId codec = payload_codec(config);
+  if (codec == CodecId::kRaw) return (alone ? 3 : 5) * array;
+  const Shape flat{static_cast<std::int64_t>(array / kFloat)};
+  return 4 * array + 2 * codec_for(codec).frame_bytes(flat, DType::kF32);
+}
+
+std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
+
+}  // namespace
+
+std::uint64_t StageMemory::peak(std::uint64_t entries) const {
+  // One graph goes while the gradients grow.
+  const std::uint64_t here = graphs_wait ? graph : 0;
+  const std::uint64_t pass = std::max(graph, gradients) - here + passing;
+  return state() + loss + entries * entry() + std::max(round + pass, prepared);
+}
+
+StageMemory stage_memory(const RunConfig& config, const StageSpec& spec) {
+  const std::uint64_t trained = parameter_count(spec), array = kFloat * trained;
+  const bool every_step = traits_of(config.sync.rule).every_step;
+  StageMemory memory;
+  memory.trained = trained;
+  memory.parameters = memory.second_buffer = array;
+  memory.moments = memory.accumulators = 2 * array;
+  memory.anchor = (every_step ? 1 : 2) * array;
+  memory.narrow = narrow_copies(config, spec);
+  if (has_adapters(spec.model)) memory.base = 2 * kFloat * parameter_count(base_of(spec));
+  memory.bases = bases_of(config, spec);
+  memory.graph = graph_of(config, spec);
+  memory.graphs_wait = config.compute.recompute == Recompute::kNone && !spec.is_last();
+  memory.frames = frames_of_entry(config, spec, memory.graphs_wait ? memory.graph : 0);
+  memory.round = round_of(config, array);
+  memory.prepared = kPreparedArrays * array;
+  memory.gradients = array;
+  memory.passing =
+      kFloat * row_of(spec.model.family).layer_floats(spec.model).passing * config.targets_per_microbatch();
+  memory.loss = loss_of(config, spec);
+  memory.image = (every_step ? 3 : 2) * array;
+  return memory;
+}
+
+std::uint64_t entries_with(const RunConfig& config, std::size_t credits) {
+  return std::max<std::uint64_t>(1, std::min<std::uint64_t>(credits, in_flight_most(config)));
+}
+
+std::uint64_t process_bytes(const RunConfig& config, const StageSpec& spec, std::size_t credits,
+                            std::uint64_t program_bytes) {
   if (config.executor.kind != ExecutorKind::kTorch) return 0;
-  const std::uint64_t entries = std::min<std::uint64_t>(credits, in_flight_most(config));
-  return kProgramBytes + stage_bytes(config, spec) + loss_bytes(config, spec) + bases_bytes(config, spec) +
-         entries * entry_bytes(config, spec);
+  return program_bytes + stage_memory(config, spec).needed(entries_with(config, credits));
 }
 
 std::uint64_t solo_bytes(const RunConfig& config, std::span<const StageSpec> specs) {
   std::uint64_t bytes = kProgramBytes, kept = 0, largest = 0;
   for (const StageSpec& spec : specs) {
-    bytes += entry_bytes(config, spec) + loss_bytes(config, spec);
-    if (keeps_graphs(config, spec)) kept += graph_bytes(config, spec);
-    largest = std::max(largest, graph_bytes(config, spec));
+    const StageMemory memory = stage_memory(config, spec);
+    bytes += memory.frames + memory.loss;
+    if (config.compute.recompute == Recompute::kNone || spec.is_last()) kept += memory.graph;
+    largest = std::max(largest, memory.graph + memory.passing);
   }
-  return bytes + largest - std::min(kept, largest);
+  return bytes + std::max(kept, largest);
 }
 
 std::size_t usual_credits(const RunConfig& config) {
@@ -84,13 +161,14 @@ std::size_t usual_credits(const RunConfig& config) {
 }
 
 Result<std::size_t> credits_within(std::uint64_t memory_bytes, const RunConfig& config, const StageSpec& spec) {
-  const std::uint64_t fixed = stage_bytes(config, spec) + loss_bytes(config, spec) + bases_bytes(config, spec),
-                      each = entry_bytes(config, spec);
-  if (memory_bytes < fixed + 2 * each)
+  const StageMemory memory = stage_memory(config, spec);
+  const std::uint64_t least = memory.needed(kCreditsLeast);
+  if (memory_bytes < least)
     return make_error(ErrorCode::kTooLarge, "stage " + std::to_string(spec.stage.value) + " needs about " +
-                                                mebibytes(fixed + 2 * each) + " of memory, allowed are " +
+                                                mebibytes(least) + " of memory, allowed are " +
                                                 mebibytes(memory_bytes) + ": give more with --memory");
-  return static_cast<std::size_t>(std::min<std::uint64_t>((memory_bytes - fixed) / each, kCreditsMax));
+  return static_cast<std::size_t>(
+      std::min<std::uint64_t>(kCreditsLeast + (memory_bytes - least) / memory.entry(), kCreditsMax));
 }
 
 }  // namespace shoal

@@ -1,5 +1,12 @@
 #pragma once
-// How many microbatches a stage can hold in a given memory. Pure; thread-safe. Estimates, from above.
+// What a stage takes of its device's memory, item by item, and how many microbatches fit beside it. What peers refuse,
+// tell others and show goes by it, and `shoal plan` prints it. Pure; thread-safe.
+//
+// Arrays are those of all trained parameters, in fp32. All the time: the parameters and the buffer that is written
+// next, two moments, two accumulators, the anchor, and with diloco its outer momentum. While a round's parts are put
+// together, beside passes: its own part, those of others, their sum and what it started from; while it is prepared: the
+// sum and three candidates. A backward's gradients grow to one array while its graph goes, so that of both the larger
+// counts. An image, for a joiner, a checkpoint or --save, is made between two rounds and may still stand in the next.
 #include <cstdint>
 #include <span>
 
@@ -10,31 +17,46 @@
 namespace shoal {
 
 inline constexpr std::size_t kCreditsUsual = 16, kCreditsMax = 64;
+inline constexpr std::size_t kCreditsLeast = 2;  // with which a stage is served
 
-// Bytes of one stage's arrays where most of them live at once, 60 a parameter. All the time: two parameter buffers,
-// anchor, two moments, the outer momentum, two accumulators. While a round is prepared: snapshot or candidate moments,
-// candidate, its own payload or candidate outer momentum, the parts of others, their sum. Beside it: the scratch
-// gradient of a backward, and the image that is made for a joiner or for --save. Not in it: a second image, for a
-// member that fetches the version before (8 bytes a parameter; 12 with allreduce). With adapters the parameters are
-// theirs, and 8 bytes a parameter of the base come beside it: the base, and its image while that comes. With
-// [compute] dtype = "bf16" 6 bytes more: copies of both parameter buffers, and of the anchor while it is evaluated; of
-// a base 2 more. Where graphs are made again ([compute] recompute), that of one microbatch.
-std::uint64_t stage_bytes(const RunConfig& config, const StageSpec& spec);
-// What the last stage takes once for its loss: a piece of logits and its softmax, and the head's gradient as it is made
-// and as it is handed on (stages/chunked_loss.h). Its backward follows its forward at once.
-std::uint64_t loss_bytes(const RunConfig& config, const StageSpec& spec);
-// Bytes that one entry keeps: its graph, unless that is made again, as the family's row says (in bf16 all of it but
-// the residual stream, twice the width, is half as large), and what it was sent and sends.
-std::uint64_t entry_bytes(const RunConfig& config, const StageSpec& spec);
+struct StageMemory {          // bytes, but for the first
+  std::uint64_t trained = 0;  // parameters
+  // ---- all the time ----
+  std::uint64_t parameters = 0, second_buffer = 0, moments = 0, accumulators = 0;
+  std::uint64_t anchor = 0;  // and the outer momentum
+  std::uint64_t narrow = 0;  // bf16 copies
+  std::uint64_t base = 0;    // what adapters stand beside: twice, since it comes as an image
+  std::uint64_t bases = 0;   // at most, of codecs of differences: [wire] base_mib of each edge that has one
+  // ---- of each microbatch ----
+  std::uint64_t graph = 0;   // from its forward to its backward; where graphs do not wait, one at a time
+  bool graphs_wait = false;  // not on the last stage, whose backward follows at once, nor where they are made again
+  std::uint64_t frames = 0;  // what it was sent and sends, until it is settled
+  // ---- for a while ----
+  std::uint64_t round = 0, prepared = 0;  // while parts are put together; while the candidate is made
+  std::uint64_t gradients = 0;            // of all parameters, as a backward makes them
+  std::uint64_t passing = 0;              // of a pass
+  std::uint64_t loss = 0;                 // the last stage: pieces of logits, and the head's gradient
+  std::uint64_t image = 0;
 
-// What codecs of differences may keep, both directions: [wire] base_mib of each edge that has one.
-std::uint64_t bases_bytes(const RunConfig& config, const StageSpec& spec);
+  std::uint64_t state() const {
+    return parameters + second_buffer + moments + accumulators + anchor + narrow + base + bases;
+  }
+  std::uint64_t entry() const { return frames + (graphs_wait ? graph : 0); }
+  // The most at a time, without an image. REQUIRES: entries > 0.
+  std::uint64_t peak(std::uint64_t entries) const;
+  std::uint64_t needed(std::uint64_t entries) const { return peak(entries) + image; }
+};
+StageMemory stage_memory(const RunConfig& config, const StageSpec& spec);
 
-// A process's own, without any stage: libtorch, sockets, buffers.
+// A process's own, without any stage: libtorch, sockets, buffers. From above; a process measures its own
+// (cli/program_memory.h).
 inline constexpr std::uint64_t kProgramBytes = std::uint64_t{256} << 20;
-// Bytes of the whole process that serves `spec` with so many credits, of which it holds no more entries than the run
-// has microbatches in flight. 0 where the executor is not torch's, whose arrays the manifest does not tell.
-std::uint64_t process_bytes(const RunConfig& config, const StageSpec& spec, std::size_t credits);
+// How many microbatches a peer has with so many credits: no more than the run has in flight.
+std::uint64_t entries_with(const RunConfig& config, std::size_t credits);
+// Bytes of the whole process that serves `spec` with so many credits. 0 where the executor is not torch's, whose arrays
+// the manifest does not tell.
+std::uint64_t process_bytes(const RunConfig& config, const StageSpec& spec, std::size_t credits,
+                            std::uint64_t program_bytes = kProgramBytes);
 
 // What one process that trains all stages, one microbatch at a time, takes beside their arrays. Where graphs are made
 // again it has one at a time, the largest. REQUIRES: a stage at least.
@@ -44,7 +66,8 @@ std::uint64_t solo_bytes(const RunConfig& config, std::span<const StageSpec> spe
 // first stage holds a microbatch for as long as it is in flight, so with fewer the rest would wait.
 std::size_t usual_credits(const RunConfig& config);
 
-// Between 2 and kCreditsMax. ERRORS: kTooLarge (the stage and two entries do not fit: says what would).
+// Between kCreditsLeast and kCreditsMax. ERRORS: kTooLarge (the stage and kCreditsLeast entries do not fit: says what
+// would).
 Result<std::size_t> credits_within(std::uint64_t memory_bytes, const RunConfig& config, const StageSpec& spec);
 
 }  // namespace shoal

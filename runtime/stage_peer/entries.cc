@@ -16,13 +16,16 @@ CourierOptions courier_options(const StagePeerOptions& options) {
   return result;
 }
 
-LedgerOptions ledger_options(const StagePeerOptions& options) {
+std::size_t recovery_credits(const StagePeerOptions& options) { return std::max<std::size_t>(2, options.credits / 4); }
+
+LedgerOptions ledger_options(const StagePeerOptions& options, std::shared_ptr<const EntryCredits> counted) {
   LedgerOptions result;
   result.self = options.self;
   result.stage = options.spec.stage;
   result.stages = options.spec.stages;
   result.credits = options.credits;
-  result.recovery_credits = std::max<std::size_t>(2, options.credits / 4);
+  result.recovery_credits = recovery_credits(options);
+  result.counted = std::move(counted);
   result.lease = options.config->lease();
   result.tag_of = options.tag_of;
   return result;
@@ -54,7 +57,8 @@ Entries::Entries(const StagePeerOptions& options, const StagePeerEnvironment& en
       courier_(*this, neighbours_, courier_options(options),
                make_policy(options.config->pipeline.routing, options.self)),
       windows_(windows_options(*options.config)),
-      ledger_(*this, courier_, windows_, ledger_options(options)),
+      credits_(std::make_shared<EntryCredits>(options.credits, recovery_credits(options))),
+      ledger_(*this, courier_, windows_, ledger_options(options, credits_)),
       bases_(options.config->base_bytes()) {}
 
 std::shared_ptr<EntryTensors> Entries::tensors(EntrySerial serial) const {

@@ -47,6 +47,7 @@ class Entries final : private LedgerPort, private HopOwner {
   const Windows& windows() const { return windows_; }
   Ledger& ledger() { return ledger_; }
   const Ledger& ledger() const { return ledger_; }
+  EntryCredits& credits() { return *credits_; }
   BaseBook& bases() { return bases_; }
   const BaseBook& bases() const { return bases_; }
   // Null: not kept.
@@ -90,6 +91,7 @@ class Entries final : private LedgerPort, private HopOwner {
   Neighbours neighbours_;
   Courier courier_;
   Windows windows_;
+  const std::shared_ptr<EntryCredits> credits_;  // read by the ledger
   Ledger ledger_;
   std::unordered_map<EntrySerial, std::shared_ptr<EntryTensors>> tensors_;  // of the ledger's live entries
   BaseBook bases_;

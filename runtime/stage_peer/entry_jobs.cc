@@ -2,6 +2,7 @@
 
 #include "common/fault.h"
 #include "common/log.h"
+#include "common/memory_guard.h"
 #include "compression/codec.h"
 
 namespace shoal {
@@ -10,6 +11,12 @@ namespace {
 
 std::uint32_t microseconds_of(Duration d) {
   return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(d).count());
+}
+
+// Where memory may end on demand.
+Status memory_point() {
+  if (SHOAL_FAULT("peer.memory")) return make_error(ErrorCode::kTooLarge, "fault point peer.memory");
+  return Status::success();
 }
 
 }  // namespace
@@ -126,13 +133,12 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
       [tensors, outcome, serial, evaluate, config = options_.config](StageExecutor& executor) {
         SHOAL_FAULT("peer.forward");
         const Shape shape{std::int64_t{config->data.sequences}, std::int64_t{executor.spec().model.positions} + 1};
-        auto tokens = decode_tensor(tensors->input.front(), config->token_dtype(), shape);
-        if (!tokens.ok()) {
-          outcome->output = tokens.error();
-          return;
-        }
-        const ForwardInput input{serial, tensors->microbatch, *std::move(tokens)};
-        outcome->output = evaluate ? executor.evaluate(input, outcome->coder) : executor.forward(input, outcome->coder);
+        outcome->output = guard_memory("a forward's text tokens", [&]() -> Result<ForwardOutput> {
+          SHOAL_TRY(memory_point());
+          SHOAL_ASSIGN(HostTensor tokens, decode_tensor(tensors->input.front(), config->token_dtype(), shape));
+          const ForwardInput input{serial, tensors->microbatch, std::move(tokens)};
+          return evaluate ? executor.evaluate(input, outcome->coder) : executor.forward(input, outcome->coder);
+        });
       },
       [this, serial, tensors, outcome, started, sender] {
         const Judged& input = outcome->coder.input();
@@ -141,6 +147,7 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
         const bool ok = outcome->output.ok();
         if (!ok) {
           warn("forward of microbatch ", tensors->microbatch, " failed: " + outcome->output.error().message);
+          note_memory(outcome->output.error());
           note_refused(serial, name_of(outcome->output.code()), "activation");
         }
         const OutgoingActivation& frames = outcome->coder.made();
@@ -231,7 +238,8 @@ void EntryJobs::backward(const Job& job) {
   device_.run(
       WorkKind::kBackward,
       [outcome, serial, window](StageExecutor& executor) {
-        outcome->output = executor.backward(serial, outcome->coder, window);
+        const Status memory = memory_point();
+        outcome->output = memory.ok() ? executor.backward(serial, outcome->coder, window) : memory.error();
       },
       [this, serial, tensors, outcome, started] {
         const TimePoint now = env_.loop.now();
@@ -249,6 +257,7 @@ void EntryJobs::backward(const Job& job) {
         const bool ok = outcome->output.ok();
         if (!ok) {
           warn("backward of microbatch ", tensors->microbatch, " failed: " + outcome->output.error().message);
+          note_memory(outcome->output.error());
           note_refused(serial, name_of(outcome->output.code()), "gradient made here, of an activation");
         }
         const Bytes& frame = outcome->coder.made();
@@ -258,6 +267,16 @@ void EntryJobs::backward(const Job& job) {
         entries_.ledger().backward_done(serial, ok, ok ? outcome->output->stamp : 0, ok && outcome->output->recomputed,
                                         microseconds_of(now - started));
       });
+}
+
+void EntryJobs::note_memory(const Error& error) {
+  if (error.code != ErrorCode::kTooLarge) return;
+  const auto left = entries_.credits().out_of_memory(entries_.ledger().live());
+  if (!left) return;  // more are here than may be by now
+  if (*left == 0) return owner_.on_out_of_memory(error.message);
+  log_warning("stage ", options_.spec.stage, ": memory ended in a pass: from now on it takes ", *left,
+              " microbatches at a time at most. HINT: end other programs; a run file with [compute] recompute = "
+              "\"stage\" or dtype = \"bf16\", or with more [pipeline] stages, needs less of each peer");
 }
 
 void EntryJobs::note_refused(EntrySerial serial, std::string_view why, std::string_view role) {

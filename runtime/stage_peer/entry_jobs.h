@@ -56,6 +56,8 @@ class EntryJobs {
   // What a tensor to `stage` is coded with; with "auto" by the lines to it. `role`: "activations", "gradients".
   CodecId codec_of(const Auto<CodecId>& option, LineCodec& line, StageId stage, const char* role);
   void backward(const Job& job);
+  // A pass failed so: before the ledger hears of it.
+  void note_memory(const Error& error);
   void undo(const Job& job);
   void release(const Job& job);
   void inner_step(const Job& job);

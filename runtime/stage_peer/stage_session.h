@@ -44,6 +44,8 @@ class StagePeerOwner {
   virtual void on_session_lost(const std::string& why) = 0;
   virtual void on_version(Version version) = 0;
   virtual void on_inner_step() = 0;
+  // The memory of its device does not hold what one microbatch takes: it is to leave.
+  virtual void on_out_of_memory(const std::string& why) = 0;
   // A round was committed without this session, which can follow: fetch this state or a newer one and give it to
   // catch_up(). Called again when it is not the newest any more. Until then the session goes on with its old anchor
   // and takes part in no round.

@@ -51,7 +51,7 @@ TEST(LayoutShapeTest, BytesAreThoseOfTheCodecs) {
 TEST(LayoutShapeTest, PeersFitByTheirMemoryOrStayWhereTheyAre) {
   const RunConfig config = torch_run();
   const auto specs = *split_model(config.model_spec(), 2, {});
-  const std::uint64_t small = stage_bytes(config, specs[0]) + 2 * entry_bytes(config, specs[0]);
+  const std::uint64_t small = stage_memory(config, specs[0]).needed(kCreditsLeast);
   const auto of =
       layout_shape(config,
                    list_of("[[peer]]\nname = \"a\"\nflops = 1\nmemory_mib = " + std::to_string((small >> 20) + 1) +

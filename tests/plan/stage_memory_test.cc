@@ -1,4 +1,4 @@
-// What `--memory` allows.
+// What a stage takes, and what `--memory` allows.
 #include "runtime/plan/stage_memory.h"
 
 #include <gtest/gtest.h>
@@ -10,13 +10,18 @@
 namespace shoal {
 namespace {
 
+constexpr std::uint64_t kFloat = 4;
+
+// Of an activation of small_run.
+std::uint64_t raw_bytes(const RunConfig& config) { return kFloat * config.model.dim * config.targets_per_microbatch(); }
+
 TEST(StageMemoryTest, CreditsFollowTheMemoryLeftBesideTheStage) {
   const RunConfig config = small_run();
+  const StageMemory memory = stage_memory(config, last_stage(config));
   const StageSpec spec = last_stage(config);
-  const std::uint64_t fixed = stage_bytes(config, spec) + loss_bytes(config, spec), each = entry_bytes(config, spec);
-  EXPECT_EQ(credits_within(fixed + 2 * each, config, spec).value(), 2u);
-  EXPECT_EQ(credits_within(fixed + 10 * each - 1, config, spec).value(), 9u);
-  EXPECT_EQ(credits_within(fixed + 1000 * each, config, spec).value(), kCreditsMax);
+  EXPECT_EQ(credits_within(memory.needed(2), config, spec).value(), 2u);
+  EXPECT_EQ(credits_within(memory.needed(10) - 1, config, spec).value(), 9u);
+  EXPECT_EQ(credits_within(memory.needed(1000), config, spec).value(), kCreditsMax);
 }
 
 TEST(StageMemoryTest, UsualCreditsAreOneReplicasShareOfWhatIsInFlight) {
@@ -30,60 +35,109 @@ TEST(StageMemoryTest, UsualCreditsAreOneReplicasShareOfWhatIsInFlight) {
   }
 }
 
+TEST(StageMemoryTest, AllTheTimeAreEightArraysAndSevenWithoutAnOuterMomentum) {
+  RunConfig config = small_run();
+  const StageSpec spec = last_stage(config);
+  const std::uint64_t array = kFloat * parameter_count(spec);
+  EXPECT_EQ(stage_memory(config, spec).state(), 8 * array);
+  EXPECT_EQ(stage_memory(config, spec).image, 2 * array);
+  config.sync.rule = RuleId::kAllreduce;
+  EXPECT_EQ(stage_memory(config, spec).state(), 7 * array);
+  EXPECT_EQ(stage_memory(config, spec).image, 3 * array);
+}
+
 TEST(StageMemoryTest, AProcessTakesItsOwnTheStageAndItsMicrobatches) {
   RunConfig config = small_run();
   const StageSpec spec = last_stage(config);
-  EXPECT_EQ(stage_bytes(config, spec), 60 * parameter_count(spec));
-  const std::uint64_t loss = loss_bytes(config, spec);
-  EXPECT_EQ(loss, 8u * 256 * (config.data.sequences * 64 + 64)) << "few tokens: all of their logits at once";
+  const StageMemory memory = stage_memory(config, spec);
+  EXPECT_EQ(memory.loss, kFloat * 256 * (2 * config.data.sequences * 64 + 64))
+      << "few tokens: all of their logits at once";
   config.pipeline.in_flight = std::uint32_t{20};
-  EXPECT_EQ(process_bytes(config, spec, 16),
-            kProgramBytes + stage_bytes(config, spec) + loss + 16 * entry_bytes(config, spec));
+  EXPECT_EQ(process_bytes(config, spec, 16), kProgramBytes + memory.needed(16));
+  EXPECT_EQ(process_bytes(config, spec, 16, 5), 5 + memory.needed(16));
   config.pipeline.in_flight = std::uint32_t{4};
-  EXPECT_EQ(process_bytes(config, spec, 16),
-            kProgramBytes + stage_bytes(config, spec) + loss + 4 * entry_bytes(config, spec))
-      << "the run has no more of them";
+  EXPECT_EQ(process_bytes(config, spec, 16), kProgramBytes + memory.needed(4)) << "the run has no more of them";
   config.executor.kind = ExecutorKind::kPaced;
   EXPECT_EQ(process_bytes(config, spec, 16), 0u) << "its arrays are of any size";
 }
 
-TEST(StageMemoryTest, Bf16KeepsCopiesOfTheWeightsAndLessOfEachMicrobatch) {
+// A graph goes while the gradients grow, and a round's parts are put together beside it.
+TEST(StageMemoryTest, ThePeakHasTheLargerOfAGraphAndTheGradients) {
+  StageMemory memory;
+  memory.parameters = 1000;
+  memory.gradients = 100;
+  memory.round = 40;
+  memory.prepared = 50;
+  memory.graph = 70;
+  memory.frames = 7;
+  EXPECT_EQ(memory.peak(3), 1000u + 3 * 7 + 40 + 100) << "one graph at a time";
+  memory.graphs_wait = true;
+  EXPECT_EQ(memory.peak(3), 1000u + 3 * 77 + 40 + 30);
+  memory.gradients = 60;
+  EXPECT_EQ(memory.peak(3), 1000u + 3 * 77 + 50) << "a round's candidate is made between two passes";
+}
+
+TEST(StageMemoryTest, Bf16KeepsCopiesOfTheMatricesAndLessOfEachMicrobatch) {
   RunConfig config = small_run();
-  const StageSpec spec = last_stage(config);
-  const std::uint64_t wide = entry_bytes(config, spec);
+  const StageSpec spec = split_model(config.model_spec(), 2)->front();
+  const StageMemory wide = stage_memory(config, spec);
   config.compute.dtype = ComputeType::kBf16;
-  EXPECT_EQ(stage_bytes(config, spec), 66 * parameter_count(spec));
-  EXPECT_LT(entry_bytes(config, spec), wide * 3 / 4);
-  EXPECT_GT(entry_bytes(config, spec), wide / 2);
+  const StageMemory narrow = stage_memory(config, spec);
+  EXPECT_EQ(narrow.narrow, 3 * 2 * 2 * 12 * 64 * 64u) << "three copies of the matrices of two layers, and of no table";
+  EXPECT_LT(narrow.graph, wide.graph * 2 / 3);
+  EXPECT_GT(narrow.graph, wide.graph / 2);
+  EXPECT_EQ(narrow.frames, wide.frames);
 }
 
 TEST(StageMemoryTest, WithoutKeptGraphsOneIsThereAtATime) {
   RunConfig config = small_run();
   const std::vector<StageSpec> specs = *split_model(config.model_spec(), 2);
-  const std::uint64_t stage = stage_bytes(config, specs[0]), entry = entry_bytes(config, specs[0]);
-  const std::uint64_t of_last = entry_bytes(config, specs[1]);
+  const StageMemory kept = stage_memory(config, specs[0]), last = stage_memory(config, specs[1]);
+  EXPECT_TRUE(kept.graphs_wait);
+  EXPECT_FALSE(last.graphs_wait) << "its backward follows at once";
+  EXPECT_EQ(kept.graph, raw_bytes(config) * (2 * 16 + 1));
+  EXPECT_EQ(kept.entry(), kept.graph + kept.frames);
   config.compute.recompute = Recompute::kStage;
-  EXPECT_EQ(stage_bytes(config, specs[0]) + entry_bytes(config, specs[0]), stage + entry);
-  EXPECT_EQ(entry_bytes(config, specs[0]), 16u * specs[0].model.dim * config.targets_per_microbatch());
-  EXPECT_EQ(entry_bytes(config, specs[1]), of_last) << "its backward follows at once";
+  const StageMemory again = stage_memory(config, specs[0]);
+  EXPECT_EQ(again.entry(), again.frames);
+  EXPECT_LT(again.entry(), kept.entry() / 8);
+  EXPECT_LT(again.peak(8), kept.peak(8));
+  EXPECT_EQ(stage_memory(config, specs[1]).peak(8), last.peak(8));
+}
+
+TEST(StageMemoryTest, FramesAreAsTheirCodecsMakeThem) {
+  RunConfig config = small_run();
+  config.pipeline.stages = 3;
+  const StageSpec spec = split_model(config.model_spec(), 3)->at(1);
+  config.compute.recompute = Recompute::kStage;
+  const std::uint64_t raw = stage_memory(config, spec).frames;
+  EXPECT_NEAR(static_cast<double>(raw), 5.0 * static_cast<double>(raw_bytes(config)), 500)
+      << "what came, decoded, what goes on; the gradient, and what goes up";
+  config.wire.forward.codecs = config.wire.backward.codecs = {Auto<CodecId>(CodecId::kInt8)};
+  EXPECT_LT(stage_memory(config, spec).frames, raw * 3 / 5);
+  EXPECT_EQ(stage_memory(config, spec).bases, 0u);
+  config.wire.forward.codecs = {Auto<CodecId>(CodecId::kAq4)};
+  EXPECT_EQ(stage_memory(config, spec).bases, 2 * config.base_bytes());
 }
 
 TEST(StageMemoryTest, AllStagesInOneProcessHaveTheLargestGraphWhereTheyAreMadeAgain) {
   RunConfig config = small_run();
   const std::vector<StageSpec> specs = *split_model(config.model_spec(), 2, {{3, 1}});
-  const std::uint64_t first = entry_bytes(config, specs[0]), last = entry_bytes(config, specs[1]);
-  const std::uint64_t rest = kProgramBytes + loss_bytes(config, specs[1]);
-  EXPECT_EQ(solo_bytes(config, specs), rest + first + last);
+  const auto rest = [&] {
+    const StageMemory first = stage_memory(config, specs[0]), last = stage_memory(config, specs[1]);
+    return kProgramBytes + last.loss + first.frames + last.frames;
+  };
+  const StageMemory first = stage_memory(config, specs[0]), last = stage_memory(config, specs[1]);
+  EXPECT_EQ(solo_bytes(config, specs), rest() + first.graph + last.graph);
   config.compute.recompute = Recompute::kStage;
-  EXPECT_EQ(solo_bytes(config, specs), rest + first + entry_bytes(config, specs[0]))
+  EXPECT_EQ(solo_bytes(config, specs), rest() + first.graph + first.passing)
       << "what both were sent, and three layers of the first: the last one has one";
 }
 
 TEST(StageMemoryTest, SaysWhatWouldBeNeeded) {
   const RunConfig config = small_run();
   const StageSpec spec = last_stage(config);
-  const auto refused = credits_within(
-      stage_bytes(config, spec) + loss_bytes(config, spec) + 2 * entry_bytes(config, spec) - 1, config, spec);
+  const auto refused = credits_within(stage_memory(config, spec).needed(2) - 1, config, spec);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.code(), ErrorCode::kTooLarge);
   EXPECT_NE(refused.error().message.find("--memory"), std::string::npos);

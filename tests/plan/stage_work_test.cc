@@ -15,6 +15,15 @@ TEST(StageWorkTest, IsOfAForwardAndABackwardThatIsTwiceAsMuch) {
                    3 * forward_cost(last_stage(config)) * static_cast<double>(config.targets_per_microbatch()));
 }
 
+// Two FLOPs a multiplication with an addition, for each weight that a token meets; attention's scores are few here.
+TEST(StageWorkTest, ATokenTakesSixOperationsAWeight) {
+  const RunConfig config = small_run();
+  const StageSpec spec = last_stage(config);
+  const double targets = static_cast<double>(config.targets_per_microbatch());
+  const double weights = static_cast<double>(parameter_count(spec));
+  EXPECT_NEAR(stage_work(config)[1] / targets / weights, 6, 0.7);
+}
+
 TEST(StageWorkTest, AForwardThatIsMadeAgainIsWorkButForTheLastStage) {
   RunConfig config = small_run();
   const std::vector<double> once = stage_work(config);

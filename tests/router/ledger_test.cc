@@ -118,6 +118,19 @@ TEST(LedgerTest, ASecondBranchJoinsInEveryLiveStateAndNothingIsComputedAgain) {
   }
 }
 
+// What comes for a gradient that waits has no place of its own any more, either.
+TEST(LedgerTest, WhereMemoryEndedHalfAsManyAreTaken) {
+  EntryCredits credits(16, 4);
+  EXPECT_EQ(credits.limit(false), 16u);
+  EXPECT_EQ(credits.limit(true), 20u);
+  EXPECT_EQ(credits.out_of_memory(5), 2u);
+  EXPECT_EQ(credits.limit(true), 2u);
+  EXPECT_EQ(credits.out_of_memory(4), std::nullopt) << "there are four yet";
+  EXPECT_EQ(credits.out_of_memory(2), 1u);
+  EXPECT_EQ(credits.out_of_memory(1), 0u);
+  EXPECT_EQ(credits.limit(true), 1u);
+}
+
 TEST(LedgerTest, AJoinNeedsNoCreditAndAtMostFourClaimsStandOnOneEntry) {
   LedgerRig rig(1, 2, 1, 1);
   rig.accept(2, 0);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/fault.h"
 #include "sim/sim_loop.h"
 #include "stages/integer_executor.h"
 #include "tests/router/names.h"
@@ -178,6 +179,7 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
   std::vector<Sent> sent;
   LinkStats link;                 // every one
   std::vector<std::string> lost;  // why the session ended
+  int told_to_leave = 0;          // memory did not hold one microbatch
   TransferId transfer = 0;
 
  private:
@@ -196,6 +198,7 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
   void on_session_lost(const std::string& why) override { lost.push_back(why); }
   void on_version(Version) override {}
   void on_inner_step() override {}
+  void on_out_of_memory(const std::string&) override { ++told_to_leave; }
   void on_behind(Version, const Digest&) override {}
 };
 
@@ -224,6 +227,49 @@ class LinesTest : public EntryJobsTest {
     return config;
   }
 };
+
+class MemoryTest : public LinesTest {
+ protected:
+  void TearDown() override { disarm_faults(); }
+  void count(std::uint64_t serial) {
+    const Truth truth = truth_of(serial);
+    forward(serial, raw(truth.activation_in, TensorRole::kActivation));
+    backward(serial, raw(truth.gradient_in, TensorRole::kGradient));
+  }
+};
+
+TEST_F(MemoryTest, ThatEndsInAForwardHalvesWhatIsTakenOnce) {
+  for (std::uint64_t serial = 1; serial <= 4; ++serial) count(serial);
+  const CountTag before = counted();
+  ASSERT_TRUE(arm_faults("peer.memory=error").ok());
+  forward(5, raw(truth_of(5).activation_in, TensorRole::kActivation));
+  EXPECT_EQ(state_of(5), std::nullopt);
+  ASSERT_EQ(take<Busy>(kAbove).size(), 1u) << "another peer gets it";
+  EXPECT_EQ(entries.credits().limit(true), 2u) << "of five";
+  EXPECT_EQ(counted(), before);
+  EXPECT_EQ(told_to_leave, 0);
+}
+
+TEST_F(MemoryTest, ThatEndsInABackwardCountsNothing) {
+  count(1);
+  const Truth truth = truth_of(2);
+  forward(2, raw(truth.activation_in, TensorRole::kActivation));
+  take<Gradient>(kAbove);
+  ASSERT_TRUE(arm_faults("peer.memory=error").ok());
+  backward(2, raw(truth.gradient_in, TensorRole::kGradient));
+  EXPECT_EQ(state_of(2), std::nullopt);
+  EXPECT_EQ(counted(), count_tag(naming::id(1)));
+  EXPECT_TRUE(take<Gradient>(kAbove).empty());
+  EXPECT_EQ(entries.credits().limit(true), 1u);
+  EXPECT_EQ(told_to_leave, 0);
+}
+
+TEST_F(MemoryTest, ThatDoesNotHoldOneMicrobatchMakesItLeave) {
+  ASSERT_TRUE(arm_faults("peer.memory=error").ok());
+  forward(1, raw(truth_of(1).activation_in, TensorRole::kActivation));
+  EXPECT_EQ(told_to_leave, 1);
+  EXPECT_TRUE(lost.empty()) << "it leaves in order";
+}
 
 class AutoCodecTest : public LinesTest {
  protected:

@@ -83,6 +83,7 @@ class RoundDeskTest : public testing::Test, private StagePeerOwner, private Link
   void on_session_lost(const std::string& why) override { ADD_FAILURE() << why; }
   void on_version(Version) override {}
   void on_inner_step() override {}
+  void on_out_of_memory(const std::string& why) override { ADD_FAILURE() << why; }
   void on_behind(Version version, const Digest&) override { asked_for = version; }
   // Links
   void learn(const PeerId&, std::vector<std::string>) override {}

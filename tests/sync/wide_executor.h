@@ -17,7 +17,7 @@ class WideExecutor final : public WindowedExecutor {
   Result<Computed> compute(const StageInput&, ArenaRole, bool) override {
     return make_error(ErrorCode::kUnsupported, "no model");
   }
-  Result<HostTensor> differentiate(Graph&, const StageInput&, const HostTensor&, ArenaRole, float) override {
+  Status differentiate(Graph&, const StageInput&, const HostTensor&, ArenaRole, float, const HandOn&) override {
     return make_error(ErrorCode::kUnsupported, "no model");
   }
   Result<double> window_norm(ArenaRole, const InnerStep&) override { return 0.0; }

@@ -1,0 +1,209 @@
+#include "cli/stage_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/program_memory.h"
+#include "common/check.h"
+#include "layout/layout_cost.h"
+#include "runtime/plan/flight_plan.h"
+#include "runtime/plan/layout_shape.h"
+#include "runtime/plan/memory_fit.h"
+#include "runtime/plan/stage_memory.h"
+#include "runtime/plan/stage_work.h"
+
+namespace shoal {
+namespace {
+
+constexpr double kMebi = 1 << 20;
+
+double mebibytes(std::uint64_t bytes) { return static_cast<double>(bytes) / kMebi; }
+
+// As many peers of one kind as the run wants, each stage's beside each other.
+SwarmShape shape_of(const RunConfig& config, const StageReportArguments& arguments) {
+  PeerList list;
+  for (std::size_t i = 0; i < std::size_t{config.pipeline.stages} * config.pipeline.replicas; ++i) {
+    NamedPeer peer{.name = std::to_string(i), .flops = std::max(arguments.tflops, 1e-6) * 1e12};
+    if (arguments.mbit > 0) peer.up_mbps = peer.down_mbps = arguments.mbit;
+    list.peers.push_back(std::move(peer));
+  }
+  const ShapeLine line{.delay = arguments.rtt_ms / 2000};
+  const auto made = layout_shape(config, list, LinkTable{.regions = {""}, .lines = {line}});
+  SHOAL_CHECK(made.ok());
+  return made->shape;
+}
+
+struct StageRow {
+  StageSpec spec;
+  StageMemory memory;
+  double flops = 0;                        // of a token
+  double up = 0, down = 0;                 // bytes of a token
+  double forward_bytes = 0, backward = 0;  // of a token, on the edge behind it
+};
+
+struct Speed {
+  double tokens = 0;  // a second
+  std::string binds{};
+  std::uint64_t needed = 0;  // in flight, for what devices and lines allow
+};
+
+struct Plan {
+  std::vector<StageRow> rows;
+  std::uint64_t program = 0, entries = 0;
+  std::optional<std::uint16_t> stages{};  // that --memory asks for
+  std::optional<Speed> speed{};
+};
+
+// What fills first, or in flight where that is fewer than devices and lines take.
+Speed speed_of(const RunConfig& config, const SwarmShape& shape, const std::vector<StageRow>& rows) {
+  Layout layout;
+  for (std::size_t i = 0; i < shape.peers.size(); ++i)
+    layout.push_back(static_cast<std::uint16_t>(i / config.pipeline.replicas));
+  const LayoutStory story = LayoutCost(shape).story(layout);
+  const double targets = static_cast<double>(config.targets_per_microbatch());
+  const std::uint64_t in_flight = in_flight_of(config);
+  Speed speed{.needed = static_cast<std::uint64_t>(std::ceil(story.in_flight * (1 - 1e-9)))};
+  speed.tokens = targets * std::min(story.rate, story.rate_with(static_cast<double>(in_flight)));
+  const Bind bind = story.binds.empty() ? Bind{} : story.binds.front();
+  const StageRow& row = rows[std::min(bind.stage, rows.size() - 1)];
+  const std::string stage = " of stage " + std::to_string(bind.stage);
+  if (in_flight < speed.needed)
+    speed.binds = "latency: " + std::to_string(in_flight) + " in flight";
+  else if (bind.what == Binding::kCompute)
+    speed.binds = "compute" + stage;
+  else if (bind.what == Binding::kRound)
+    speed.binds = "rounds" + stage;
+  else
+    speed.binds = (row.up >= row.down ? "up" : "down") + stage;
+  return speed;
+}
+
+Plan plan_of(const RunConfig& config, const StageReportArguments& arguments) {
+  Plan plan{.rows = {}, .program = measured_program_bytes(), .entries = entries_with(config, usual_credits(config))};
+  const auto specs = split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage);
+  SHOAL_CHECK(specs.ok());
+  const SwarmShape shape = shape_of(config, arguments);
+  const std::vector<double> work = stage_work(config);
+  const double targets = static_cast<double>(config.targets_per_microbatch());
+  double forward_above = 0, backward_above = 0;
+  for (const StageSpec& spec : *specs) {
+    const ShapeStage& stage = shape.stages[spec.stage.value];
+    plan.rows.push_back({.spec = spec,
+                         .memory = stage_memory(config, spec),
+                         .flops = work[spec.stage.value] / targets,
+                         .up = (stage.forward_bytes + backward_above) / targets,
+                         .down = (stage.backward_bytes + forward_above) / targets,
+                         .forward_bytes = stage.forward_bytes / targets,
+                         .backward = stage.backward_bytes / targets});
+    forward_above = stage.forward_bytes;
+    backward_above = stage.backward_bytes;
+  }
+  if (arguments.memory_bytes > 0) plan.stages = stages_within(arguments.memory_bytes, config, plan.program);
+  if (arguments.tflops > 0) plan.speed = speed_of(config, shape, plan.rows);
+  return plan;
+}
+
+void print_speed(const Plan& plan, const StageReportArguments& arguments) {
+  if (!plan.speed) {
+    std::printf("--tflops N, --mbit N and --rtt MS of the peers: what they make, and what binds.\n");
+    return;
+  }
+  std::printf("Peers of %.4g TFLOPS", arguments.tflops);
+  if (arguments.mbit > 0) std::printf(", %.4g Mbit/s each way", arguments.mbit);
+  if (arguments.rtt_ms > 0) std::printf(", %.4g ms there and back", arguments.rtt_ms);
+  std::printf(": at most %.4g tokens/s. What binds: %s. Full devices and lines take %llu in flight.\n",
+              plan.speed->tokens, plan.speed->binds.c_str(), static_cast<unsigned long long>(plan.speed->needed));
+}
+
+void print_need(const RunConfig& config, const Plan& plan, const StageReportArguments& arguments) {
+  if (arguments.memory_bytes == 0) return;
+  const double memory = mebibytes(arguments.memory_bytes);
+  if (plan.stages)
+    std::printf("With %.0f MiB a peer the model needs %u stages at least; the run has %u.\n", memory, *plan.stages,
+                config.pipeline.stages);
+  else
+    std::printf("With %.0f MiB a peer not even a layer a stage fits.\n", memory);
+}
+
+nlohmann::ordered_json json_of(const StageRow& row, const Plan& plan) {
+  const StageMemory& m = row.memory;
+  return {{"stage", row.spec.stage.value},
+          {"first_layer", row.spec.first_layer},
+          {"end_layer", row.spec.end_layer},
+          {"parameters", m.trained},
+          {"bytes",
+           {{"parameters", m.parameters},
+            {"second_buffer", m.second_buffer},
+            {"moments", m.moments},
+            {"accumulators", m.accumulators},
+            {"anchor", m.anchor},
+            {"bf16_copies", m.narrow},
+            {"base", m.base},
+            {"codec_bases", m.bases},
+            {"state", m.state()},
+            {"graph", m.graph},
+            {"frames", m.frames},
+            {"microbatch", m.entry()},
+            {"gradients", m.gradients},
+            {"round", m.round},
+            {"loss", m.loss},
+            {"image", m.image},
+            {"peak", plan.program + m.peak(plan.entries)},
+            {"needed", plan.program + m.needed(plan.entries)}}},
+          {"flops_per_token", row.flops},
+          {"forward_bytes_per_token", row.forward_bytes},
+          {"backward_bytes_per_token", row.backward},
+          {"up_bytes_per_token", row.up},
+          {"down_bytes_per_token", row.down}};
+}
+
+}  // namespace
+
+void print_stages(const RunConfig& config, const StageReportArguments& arguments) {
+  if (config.executor.kind != ExecutorKind::kTorch) return;
+  const Plan plan = plan_of(config, arguments);
+  std::printf("\nMiB of a peer's device, by stage, %llu microbatches at a time, beside %.0f of the program:\n",
+              static_cast<unsigned long long>(plan.entries), mebibytes(plan.program));
+  std::printf("%5s %9s %7s %7s %7s %7s %6s %6s %7s %7s %6s %7s %8s %8s\n", "stage", "params", "weights", "moments",
+              "windows", "anchor", "bf16", "bases", "graph", "entry", "grads", "round", "peak", "needs");
+  for (const StageRow& row : plan.rows) {
+    const StageMemory& m = row.memory;
+    std::printf("%5u %8.4gM %7.0f %7.0f %7.0f %7.0f %6.0f %6.0f %7.1f %7.1f %6.0f %7.0f %8.0f %8.0f\n",
+                row.spec.stage.value, static_cast<double>(m.trained) / 1e6,
+                mebibytes(m.parameters + m.second_buffer + m.base), mebibytes(m.moments), mebibytes(m.accumulators),
+                mebibytes(m.anchor), mebibytes(m.narrow), mebibytes(m.bases), mebibytes(m.graph), mebibytes(m.entry()),
+                mebibytes(m.gradients), mebibytes(std::max(m.round, m.prepared)),
+                mebibytes(plan.program + m.peak(plan.entries)), mebibytes(plan.program + m.needed(plan.entries)));
+  }
+  std::printf("Needs: with an image of the state beside, for a joiner or a checkpoint.\n\n");
+  std::printf("%5s %13s %15s %15s %12s %12s\n", "stage", "MFLOP/token", "B/token down", "B/token back", "B/token sent",
+              "B/token got");
+  for (const StageRow& row : plan.rows)
+    std::printf("%5u %13.4g %15.4g %15.4g %12.4g %12.4g\n", row.spec.stage.value, row.flops / 1e6, row.forward_bytes,
+                row.backward, row.up, row.down);
+  print_need(config, plan, arguments);
+  print_speed(plan, arguments);
+}
+
+std::string stages_json(const RunConfig& config, const StageReportArguments& arguments) {
+  if (config.executor.kind != ExecutorKind::kTorch) return {};
+  nlohmann::ordered_json out;
+  const Plan plan = plan_of(config, arguments);
+  out["memory"] = {{"program_bytes", plan.program},
+                   {"microbatches", plan.entries},
+                   {"given_bytes", arguments.memory_bytes > 0 ? nlohmann::json(arguments.memory_bytes) : nullptr},
+                   {"stages_needed", plan.stages ? nlohmann::json(*plan.stages) : nullptr}};
+  out["by_stage"] = nlohmann::json::array();
+  for (const StageRow& row : plan.rows) out["by_stage"].push_back(json_of(row, plan));
+  out["speed"] = nullptr;
+  if (plan.speed)
+    out["speed"] = {
+        {"tokens_per_s", plan.speed->tokens}, {"binds", plan.speed->binds}, {"in_flight_needed", plan.speed->needed}};
+  return out.dump();
+}
+
+}  // namespace shoal

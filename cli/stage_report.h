@@ -1,0 +1,22 @@
+#pragma once
+// What `shoal plan` says of each stage: its memory item by item, its work and its bytes; into how many stages a model
+// must be cut for a given memory; and what peers of a given speed behind given lines make, and what binds them.
+#include <cstdint>
+#include <string>
+
+#include "common/result.h"
+#include "runtime/config/config.h"
+
+namespace shoal {
+
+struct StageReportArguments {
+  double tflops = 0, mbit = 0, rtt_ms = 0;  // of each peer, its line each way, between any two; 0: not given
+  std::uint64_t memory_bytes = 0;           // of a peer; 0: not given
+};
+
+// Nothing where the executor is not torch's. REQUIRES: a checked configuration.
+void print_stages(const RunConfig& config, const StageReportArguments& arguments);
+// The values of "memory", "by_stage" and "speed" as an object in JSON; empty where the executor is not torch's.
+std::string stages_json(const RunConfig& config, const StageReportArguments& arguments);
+
+}  // namespace shoal
