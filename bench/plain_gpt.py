@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A gpt2 in plain PyTorch, one process: the last line printed is its tokens a second.
+"""A gpt2 or a llama in plain PyTorch, one process: the last line printed is its tokens a second.
 
-The same work as `shoal solo` and `shoal-bench stage`: pre-LN layers, untied head, microbatches of 4 sequences, and with each step clipping and
+The same work as `shoal solo` and `shoal-bench stage`: norms in front, untied head, microbatches of 4 sequences, and with each step clipping and
 AdamW. With --dtype bf16 under autocast. Without options it is the model of `shoal-bench hop`.
 """
 import argparse
@@ -30,15 +30,47 @@ class Layer(nn.Module):
         return x + self.down(F.gelu(self.up(self.norm_2(x)), approximate="tanh"))
 
 
-class Model(nn.Module):
-    def __init__(self, layers, dim, heads, positions, vocabulary):
+class LlamaLayer(nn.Module):
+    def __init__(self, dim, heads, positions):
         super().__init__()
-        self.tokens, self.positions = nn.Embedding(vocabulary, dim), nn.Embedding(positions, dim)
-        self.layers = nn.Sequential(*(Layer(dim, heads) for _ in range(layers)))
-        self.norm, self.head = nn.LayerNorm(dim), nn.Linear(dim, vocabulary, bias=False)
+        self.heads, inner = heads, (8 * dim + 2) // 3
+        self.norm_1, self.norm_2 = nn.RMSNorm(dim, eps=1e-5), nn.RMSNorm(dim, eps=1e-5)
+        self.q, self.k, self.v, self.out = (nn.Linear(dim, dim, bias=False) for _ in range(4))
+        self.gate, self.up = (nn.Linear(dim, inner, bias=False) for _ in range(2))
+        self.down = nn.Linear(inner, dim, bias=False)
+        width = dim // heads
+        angles = torch.outer(torch.arange(positions), 10000.0 ** (-torch.arange(0, width, 2) / width))
+        self.register_buffer("cosines", angles.cos())
+        self.register_buffer("sines", angles.sin())
+
+    def rotated(self, x):                                                   # (B, heads, T, w)
+        a, b = x.chunk(2, dim=-1)
+        return torch.cat([a * self.cosines - b * self.sines, b * self.cosines + a * self.sines], dim=-1)
+
+    def forward(self, x):                                                   # (B, T, d)
+        b, t, d = x.shape
+        normed = self.norm_1(x)
+        q, k, v = (part(normed).view(b, t, self.heads, d // self.heads).transpose(1, 2) for part in (self.q, self.k, self.v))
+        q, k = self.rotated(q).to(v.dtype), self.rotated(k).to(v.dtype)
+        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(attended.transpose(1, 2).reshape(b, t, d))
+        normed = self.norm_2(x)
+        return x + self.down(F.silu(self.gate(normed)) * self.up(normed))
+
+
+class Model(nn.Module):
+    def __init__(self, family, layers, dim, heads, positions, vocabulary):
+        super().__init__()
+        llama = family == "llama"
+        self.tokens = nn.Embedding(vocabulary, dim)
+        self.positions = None if llama else nn.Embedding(positions, dim)
+        self.layers = nn.Sequential(*(LlamaLayer(dim, heads, positions) if llama else Layer(dim, heads) for _ in range(layers)))
+        self.norm = nn.RMSNorm(dim, eps=1e-5) if llama else nn.LayerNorm(dim)
+        self.head = nn.Linear(dim, vocabulary, bias=False)
 
     def forward(self, tokens, targets):                                     # (B, T), (B, T)
-        x = self.layers(self.tokens(tokens) + self.positions.weight)
+        x = self.tokens(tokens)
+        x = self.layers(x if self.positions is None else x + self.positions.weight)
         return F.cross_entropy(self.head(self.norm(x)).flatten(0, 1), targets.flatten())
 
 
@@ -49,6 +81,7 @@ def wait_for(device):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--family", choices=("gpt2", "llama"), default="gpt2")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=4, help="measured")
     parser.add_argument("--warm", type=int, default=2, help="steps before them")
@@ -63,7 +96,7 @@ def main():
     device = torch.device(args.device)
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
-    model = Model(args.layers, args.dim, args.heads, args.positions, args.vocabulary).to(device)
+    model = Model(args.family, args.layers, args.dim, args.heads, args.positions, args.vocabulary).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95), weight_decay=0.1)
     compute = torch.compile(model) if args.compile else model
     text = torch.randint(args.vocabulary, (1 << 20,))

@@ -112,7 +112,7 @@ std::vector<std::string> arguments_of(const ModelSpec& model, const std::string&
                                  "--vocabulary", text(model.vocabulary), "--microbatches", text(kMicrobatches),
                                  "--steps",      text(options.steps),    "--warm",         text(kWarmSteps),
                                  "--threads",    text(options.threads),  "--dtype",        dtype,
-                                 "--device",     options.device};
+                                 "--device",     options.device,         "--family",       options.family};
   if (compiled) words.push_back("--compile");
   return words;
 }
@@ -182,8 +182,7 @@ int run_stage_bench(const StageBenchOptions& options) {
   std::string folder = (std::filesystem::temp_directory_path() / "shoal-stage-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return fail(make_error(ErrorCode::kIo, folder + " cannot be made"));
   const PythonRival rival(*program, options.python, folder);
-  const std::string why =
-      options.family == "gpt2" ? rival.missing() : "plain_gpt.py is a gpt2, and not a " + options.family;
+  const std::string why = rival.missing();
   if (!why.empty()) std::fprintf(stderr, "plain PyTorch is not compared: %s\n", why.c_str());
   if (!options.json)
     std::printf("%-8s %-8s %-6s %10s %10s %6s %10s %9s %7s\n", "family", "shape", "dtype", "tokens/s", "torch", "ratio",

@@ -15,7 +15,7 @@ struct StageBenchOptions {
   std::uint32_t positions = 256;  // of a sequence; a microbatch has four
   int threads = 2;
   int steps = 3;                   // measured, behind one that is not
-  std::string python = "python3";  // whose torch is compared; gpt2 alone
+  std::string python = "python3";  // whose torch is compared
   bool compiled = false;           // torch.compile is compared too
   bool json = false;
 };
