@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <new>
 #include <sstream>
+#include <utility>
 
 #include "common/check.h"
 #include "stages/chunked_loss.h"
@@ -47,6 +48,9 @@ struct TorchExecutor::TorchGraph : WindowedExecutor::Graph {
   std::vector<at::Tensor>
       inputs;         // what gradients are wanted of: the parameters in arena order, then the input activation if any
   at::Tensor output;  // (B, T, d), or the sum of the losses on the last stage
+  // Of Recompute::kBlock, where `output` has a graph on the last stage alone, from the head's input on:
+  std::vector<at::Tensor> blocks;  // (B, T, d) what each layer read, then what the head reads
+  TokenPlaces places;
 };
 
 TorchExecutor::TorchExecutor(const StageSpec& spec, const std::string& device, const TorchOptions& options)
@@ -55,7 +59,8 @@ TorchExecutor::TorchExecutor(const StageSpec& spec, const std::string& device, c
       parameters_(parameters_of(spec)),
       weights_(spec, options.compute),
       math_(step_math(arena_, parameters_, options)),
-      threads_(options.threads) {
+      threads_(options.threads),
+      blocks_(options.recompute == Recompute::kBlock) {
   use_threads();
   if (options.forward_only) return;
   for (const ArenaRole role : {ArenaRole::kCurrent, ArenaRole::kOther, ArenaRole::kMoment1, ArenaRole::kMoment2,
@@ -85,7 +90,8 @@ Result<WindowedExecutor::Computed> TorchExecutor::compute(const StageInput& inpu
 Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& input, ArenaRole weights,
                                                              bool keep_graph) {
   use_threads();
-  const at::AutoGradMode mode(keep_graph);
+  const bool blocks = keep_graph && blocks_;
+  const at::AutoGradMode of_layers(keep_graph && !blocks);
   const std::span<const at::Tensor> leaves = arena_.leaves(weights);
   auto graph = std::make_unique<TorchGraph>();
   graph->inputs.assign(leaves.begin(), leaves.end());
@@ -101,8 +107,13 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& i
     if (keep_graph) x.requires_grad_(true);
     graph->inputs.push_back(x);
   }
-  for (std::uint32_t layer = spec().first_layer; layer < spec().end_layer; ++layer)
+  for (std::uint32_t layer = spec().first_layer; layer < spec().end_layer; ++layer) {
+    if (blocks) graph->blocks.push_back(x);
     x = family.layer(model, x, places, part(1 + layer), nullptr);
+  }
+  const at::AutoGradMode of_head(keep_graph);
+  if (blocks) graph->places = places;
+  if (blocks && spec().is_last()) graph->blocks.push_back(x = x.detach().requires_grad_(true));
   Computed computed;
   computed.output.targets = static_cast<std::uint64_t>(sequences_of(input)) * model.positions;
   if (spec().is_last()) {
@@ -115,7 +126,7 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& i
     SHOAL_TRY(screen(floats_of(losses), input.microbatch, "loss"));
     for (const float loss : floats_of(losses)) computed.output.loss_sum += loss;
   } else {
-    graph->output = x;
+    if (!blocks) graph->output = x;
     computed.activation = host_tensor_of(x);
     SHOAL_TRY(screen(computed.activation.f32(), input.microbatch, "output activation"));
   }
@@ -134,7 +145,8 @@ Status TorchExecutor::run_backward(TorchGraph& graph, const StageInput& input, c
                                    ArenaRole accumulator, float sign, const HandOn& hand_on) {
   use_threads();
   const at::Tensor seed = spec().is_last() ? at::ones_like(graph.output) : on_device(gradient, arena_.device());
-  const std::vector<at::Tensor> all = torch::autograd::grad({graph.output}, graph.inputs, {seed});
+  const std::vector<at::Tensor> all =
+      blocks_ ? gradients_by_block(graph, input, seed) : torch::autograd::grad({graph.output}, graph.inputs, {seed});
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;
   for (std::size_t i = 0; i < parameters_.size(); ++i) gradients.push_back(all[i].contiguous());
@@ -147,6 +159,47 @@ Status TorchExecutor::run_backward(TorchGraph& graph, const StageInput& input, c
   SHOAL_TRY(math_->screened(gradients, input.microbatch));
   if (sign != 0) math_->add(gradients, accumulator, sign);
   return Status::success();
+}
+
+// From the head to the embedding: the graph of each part is made, gives its gradients, and is gone before the next.
+std::vector<at::Tensor> TorchExecutor::gradients_by_block(TorchGraph& graph, const StageInput& input, at::Tensor seed) {
+  const at::AutoGradMode mode(true);
+  const ModelSpec& model = spec().model;
+  const TorchFamily& family = layers_of(model.family);
+  const ArenaRole weights =
+      arena_.leaves(ArenaRole::kCurrent)[0].is_same(graph.inputs[0]) ? ArenaRole::kCurrent : ArenaRole::kOther;
+  std::vector<at::Tensor> all(graph.inputs.size());
+  // `read`, if any, is what the part read; its gradient becomes the seed of the part in front.
+  const auto differentiate_part = [&](std::uint32_t part, const at::Tensor& made, const at::Tensor& read) {
+    std::vector<at::Tensor> wanted;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (parameters_[i].part != part) continue;
+      wanted.push_back(graph.inputs[i]);
+      places.push_back(i);
+    }
+    if (read.defined()) wanted.push_back(read);
+    if (wanted.empty()) return;
+    const std::vector<at::Tensor> gradients = torch::autograd::grad({made}, wanted, {seed});
+    for (std::size_t i = 0; i < places.size(); ++i) all[places[i]] = gradients[i];
+    if (read.defined()) seed = gradients.back();
+  };
+  if (spec().is_last()) {
+    differentiate_part(1 + model.layers, std::exchange(graph.output, {}), graph.blocks.back());
+    graph.blocks.pop_back();
+  }
+  for (std::uint32_t layer = spec().end_layer; layer-- > spec().first_layer; graph.blocks.pop_back()) {
+    const at::Tensor read = graph.blocks.back().detach().requires_grad_(true);
+    const auto of_layer = weights_.of_part(arena_, weights, 1 + layer);
+    differentiate_part(1 + layer, family.layer(model, read, graph.places, of_layer, nullptr), read);
+  }
+  if (spec().is_first()) {
+    const at::Tensor tokens = token_columns(input.tokens, 0).to(arena_.device());
+    differentiate_part(0, family.embed(model, tokens, graph.places, weights_.of_part(arena_, weights, 0)), {});
+  } else {
+    all.back() = seed;
+  }
+  return all;
 }
 
 Result<double> TorchExecutor::window_norm(ArenaRole accumulator, const InnerStep& step) {

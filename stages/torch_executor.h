@@ -56,6 +56,7 @@ class TorchExecutor : public WindowedExecutor {
   Result<Computed> run_layers(const StageInput& input, ArenaRole weights, bool keep_graph);
   Status run_backward(TorchGraph& graph, const StageInput& input, const HostTensor& gradient, ArenaRole accumulator,
                       float sign, const HandOn& hand_on);
+  std::vector<at::Tensor> gradients_by_block(TorchGraph& graph, const StageInput& input, at::Tensor seed);
   void add_shift_to_other(std::span<const float> shift);
   void use_threads() const;
 
@@ -64,6 +65,7 @@ class TorchExecutor : public WindowedExecutor {
   StageWeights weights_;
   std::unique_ptr<StepMath> math_;
   int threads_;
+  bool blocks_;  // Recompute::kBlock
 };
 
 // ERRORS: choose_device's; kTooLarge (the parameters do not fit); kInput (threads < 1).

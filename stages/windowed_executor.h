@@ -55,9 +55,10 @@ class WindowedExecutor : public StageExecutor {
   CountTag shift_tag() const { return shift_tag_; }
 
  protected:
-  // `recompute`: an entry keeps no graph. On the last stage its backward follows at once, so that it keeps one.
+  // `recompute`: kStage, and an entry keeps no graph. On the last stage its backward follows at once, so that it keeps
+  // one. What kBlock leaves of a graph is the implementation's own matter.
   explicit WindowedExecutor(const StageSpec& spec, Recompute recompute = Recompute::kNone)
-      : spec_(spec), keeps_graphs_(recompute == Recompute::kNone || spec.is_last()) {}
+      : spec_(spec), keeps_graphs_(recompute != Recompute::kStage || spec.is_last()) {}
 
   // Whatever backward needs from forward. Its destructor frees everything that reads the parameters.
   struct Graph {

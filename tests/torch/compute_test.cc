@@ -174,23 +174,34 @@ INSTANTIATE_TEST_SUITE_P(Families, Bf16Test,
                                          std::pair(ModelFamily::kLlama, AttentionExtras::kQkvBias),
                                          std::pair(ModelFamily::kLlama, AttentionExtras::kQkNorm)));
 
+class RecomputeTest : public testing::TestWithParam<std::tuple<ModelFamily, ComputeType, Recompute>> {};
+
 // Also behind a step, at the weights of the forward.
-TEST(RecomputeTest, AGraphThatIsMadeAgainGivesTheSameBits) {
-  const ModelSpec model = four_layers(ModelFamily::kGpt2, AttentionExtras::kNone);
-  Chain kept(maker_of(ComputeType::kFp32), model, 3), again(maker_of(ComputeType::kFp32, Recompute::kStage), model, 3);
-  for (Chain* chain : {&kept, &again}) {
-    chain->count(1, kA);
-    chain->forward(2);
-    for (std::size_t k = 0; k < chain->size(); ++k) {
-      chain->at(k).settle(1);
-      ASSERT_TRUE(chain->at(k).inner_step(kA, contract_step()).ok());
+TEST_P(RecomputeTest, AGraphThatIsMadeAgainGivesTheSameBits) {
+  const auto [family, compute, recompute] = GetParam();
+  const ModelSpec model = four_layers(family, AttentionExtras::kNone);
+  for (const std::size_t stages : {1, 3}) {
+    Chain kept(maker_of(compute), model, stages), again(maker_of(compute, recompute), model, stages);
+    for (Chain* chain : {&kept, &again}) {
+      chain->count(1, kA);
+      chain->forward(2);
+      for (std::size_t k = 0; k < chain->size(); ++k) {
+        chain->at(k).settle(1);
+        ASSERT_TRUE(chain->at(k).inner_step(kA, contract_step()).ok());
+      }
+      const bool keeps = chain == &kept || recompute == Recompute::kBlock || stages == 1;
+      EXPECT_EQ(dynamic_cast<TorchExecutor&>(chain->at(0)).graph_count(), keeps ? 1u : 0u);
+      for (const Backwarded& out : chain->backward(2, kA)) EXPECT_FALSE(out.recomputed) << "its weights still stand";
     }
-    EXPECT_EQ(dynamic_cast<TorchExecutor&>(chain->at(0)).graph_count(), chain == &kept ? 1u : 0u);
-    for (const Backwarded& out : chain->backward(2, kA)) EXPECT_FALSE(out.recomputed) << "its weights still stand";
+    for (std::size_t k = 0; k < kept.size(); ++k)
+      EXPECT_EQ(kept.read(k, ArenaRole::kAccumulatorA), again.read(k, ArenaRole::kAccumulatorA));
   }
-  for (std::size_t k = 0; k < kept.size(); ++k)
-    EXPECT_EQ(kept.read(k, ArenaRole::kAccumulatorA), again.read(k, ArenaRole::kAccumulatorA));
 }
+
+INSTANTIATE_TEST_SUITE_P(All, RecomputeTest,
+                         testing::Combine(testing::Values(ModelFamily::kGpt2, ModelFamily::kLlama),
+                                          testing::Values(ComputeType::kFp32, ComputeType::kBf16),
+                                          testing::Values(Recompute::kStage, Recompute::kBlock)));
 
 }  // namespace
 }  // namespace shoal

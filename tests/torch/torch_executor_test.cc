@@ -24,19 +24,19 @@ ExecutorMaker adapters_maker(ComputeType compute = ComputeType::kFp32) {
           },
           2e-6};
 }
-ExecutorMaker recompute_maker() {
-  return {"recompute",
-          [](const StageSpec& spec) -> std::unique_ptr<StageExecutor> {
-            return std::move(*make_torch_executor(spec, {.device = "cpu", .recompute = Recompute::kStage}));
+ExecutorMaker recompute_maker(Recompute recompute) {
+  return {"recompute_" + std::string(kRecomputeNames[static_cast<std::size_t>(recompute)]),
+          [recompute](const StageSpec& spec) -> std::unique_ptr<StageExecutor> {
+            return std::move(*make_torch_executor(spec, {.device = "cpu", .recompute = recompute}));
           },
-          2e-6, false};
+          2e-6, recompute != Recompute::kStage};
 }
 constexpr ComputeType kNarrow = ComputeType::kBf16;
 INSTANTIATE_TEST_SUITE_P(Torch, ExecutorContract,
                          ::testing::Values(torch_maker(kHost), torch_maker(kTensors), torch_maker(kKernels),
                                            adapters_maker(), torch_maker(kHost, 1, kNarrow),
                                            torch_maker(kTensors, 1, kNarrow), adapters_maker(kNarrow),
-                                           recompute_maker()),
+                                           recompute_maker(Recompute::kStage), recompute_maker(Recompute::kBlock)),
                          [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(Torch, TextContract,
                          ::testing::Values(torch_maker(kHost), torch_maker(kTensors), adapters_maker()),
