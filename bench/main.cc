@@ -140,6 +140,9 @@ CLI::App* add_stage(CLI::App& app, shoal::StageBenchOptions& options) {
   command->add_option("--threads", options.threads, "of the CPU")->check(CLI::Range(1, 1024))->capture_default_str();
   command->add_option("--steps", options.steps, "measured")->check(CLI::Range(1, 1000))->capture_default_str();
   command->add_option("--python", options.python, "whose torch is compared")->capture_default_str();
+  command->add_option("--recompute", options.recompute, "what of a forward waits for its backward")
+      ->check(CLI::IsMember({"none", "block"}))
+      ->capture_default_str();
   command->add_flag("--compiled", options.compiled, "compare with torch.compile too");
   command->add_flag("--json", options.json, "one JSON object a line on stdout");
   return command;

@@ -85,8 +85,12 @@ Result<Measured> measure(const ModelSpec& model, ComputeType compute, const Stag
   SHOAL_ASSIGN(const auto specs, split_model(model, 1));
   SHOAL_ASSIGN(const std::string device, choose_device(options.device));
   take_device_peak(device);
+  const auto named = std::ranges::find(kRecomputeNames, options.recompute);
   SHOAL_ASSIGN(const auto stage,
-               make_torch_executor(specs.front(), {.device = device, .threads = options.threads, .compute = compute}));
+               make_torch_executor(specs.front(), {.device = device,
+                                                   .threads = options.threads,
+                                                   .compute = compute,
+                                                   .recompute = static_cast<Recompute>(named - kRecomputeNames)}));
   initialise(specs.front(), stage->arena().span(ArenaRole::kCurrent));
   stage->arena().push(ArenaRole::kCurrent);
   Rng rng(1);
@@ -125,6 +129,7 @@ void print(const StageBenchOptions& options, const std::string& shape, const std
                                   {"family", options.family},
                                   {"shape", shape},
                                   {"dtype", dtype},
+                                  {"recompute", options.recompute},
                                   {"device", options.device},
                                   {"positions", options.positions},
                                   {"threads", options.threads},

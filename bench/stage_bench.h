@@ -16,6 +16,7 @@ struct StageBenchOptions {
   int threads = 2;
   int steps = 3;                   // measured, behind one that is not
   std::string python = "python3";  // whose torch is compared
+  std::string recompute = "none";  // or "block", as [compute] recompute; in a last stage, as this is, "stage" is "none"
   bool compiled = false;           // torch.compile is compared too
   bool json = false;
 };

@@ -9,7 +9,8 @@ constexpr double kForwardAndBackward = 3;  // of a forward's FLOPs, without a fo
 
 // How often a microbatch costs what a forward does.
 double forwards_of(const RunConfig& config, const StageSpec& spec) {
-  const bool again = config.compute.recompute == Recompute::kStage && !spec.is_last();
+  const Recompute recompute = config.compute.recompute;
+  const bool again = recompute == Recompute::kBlock || (recompute == Recompute::kStage && !spec.is_last());
   return kForwardAndBackward + (again ? 1 : 0);
 }
 
