@@ -146,6 +146,7 @@ nlohmann::ordered_json json_of(const StageRow& row, const Plan& plan) {
             {"codec_bases", m.bases},
             {"state", m.state()},
             {"graph", m.graph},
+            {"layer_inputs", m.inputs},
             {"frames", m.frames},
             {"microbatch", m.entry()},
             {"gradients", m.gradients},

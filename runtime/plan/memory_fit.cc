@@ -30,9 +30,10 @@ std::vector<std::string> remedies(std::uint64_t free_bytes, const RunConfig& con
     return needed <= free_bytes;
   };
   RunConfig again = config, narrow = config;
-  again.compute.recompute = Recompute::kStage;
+  again.compute.recompute = spec.is_last() ? Recompute::kBlock : Recompute::kStage;
   narrow.compute.dtype = ComputeType::kBf16;
-  offer("[compute] recompute = \"stage\" in the run file", again, spec);
+  const std::string name(kRecomputeNames[static_cast<std::size_t>(again.compute.recompute)]);
+  offer("[compute] recompute = \"" + name + "\" in the run file", again, spec);
   offer("[compute] dtype = \"bf16\"", narrow, spec);
   const auto specs = split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage);
   for (std::size_t k = 0; specs.ok() && k < specs->size(); ++k)

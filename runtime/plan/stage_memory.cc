@@ -43,7 +43,15 @@ std::uint64_t graph_of(const RunConfig& config, const StageSpec& spec) {
   const bool narrow = config.compute.dtype == ComputeType::kBf16;
   const std::uint64_t layer = kFloat * floats.wide + (narrow ? kNarrow : kFloat) * floats.narrow;
   const std::uint64_t once = kFloat * dim * ((spec.is_first() ? 1u : 0u) + (spec.is_last() ? 2u : 0u));
-  return (layers * layer + once) * config.targets_per_microbatch();
+  const std::uint64_t at_a_time = config.compute.recompute == Recompute::kBlock ? 1 : layers;
+  return (at_a_time * layer + once) * config.targets_per_microbatch();
+}
+
+// What each layer read; the first one of a stage behind another reads what was decoded, which is one of the frames.
+std::uint64_t inputs_of_layers(const RunConfig& config, const StageSpec& spec) {
+  if (config.compute.recompute != Recompute::kBlock) return 0;
+  const std::uint64_t layers = spec.end_layer - spec.first_layer;
+  return (layers - (spec.is_first() ? 0 : 1)) * kFloat * spec.model.dim * config.targets_per_microbatch();
 }
 
 // Beside its graph: the decoded input, which undoes need, and frames as they came and go. Once the graph is gone, also
@@ -106,7 +114,7 @@ std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u 
 std::uint64_t StageMemory::peak(std::uint64_t entries) const {
   // One graph goes while the gradients grow.
   const std::uint64_t here = graphs_wait ? graph : 0;
-  const std::uint64_t pass = std::max(graph, gradients) - here + passing;
+  const std::uint64_t pass = std::max(graph, gradients) - here + passing + (inputs_wait ? 0 : inputs);
   return state() + loss + entries * entry() + std::max(round + pass, prepared);
 }
 
@@ -123,7 +131,10 @@ StageMemory stage_memory(const RunConfig& config, const StageSpec& spec) {
   memory.bases = bases_of(config, spec);
   memory.graph = graph_of(config, spec);
   memory.graphs_wait = config.compute.recompute == Recompute::kNone && !spec.is_last();
-  memory.frames = frames_of_entry(config, spec, memory.graphs_wait ? memory.graph : 0);
+  memory.inputs = inputs_of_layers(config, spec);
+  memory.inputs_wait = !spec.is_last();
+  memory.frames =
+      frames_of_entry(config, spec, (memory.graphs_wait ? memory.graph : 0) + (memory.inputs_wait ? memory.inputs : 0));
   memory.round = round_of(config, array);
   memory.prepared = kPreparedArrays * array;
   memory.gradients = array;
@@ -148,7 +159,7 @@ std::uint64_t solo_bytes(const RunConfig& config, std::span<const StageSpec> spe
   std::uint64_t bytes = kProgramBytes, kept = 0, largest = 0;
   for (const StageSpec& spec : specs) {
     const StageMemory memory = stage_memory(config, spec);
-    bytes += memory.frames + memory.loss;
+    bytes += memory.frames + memory.inputs + memory.loss;
     if (config.compute.recompute == Recompute::kNone || spec.is_last()) kept += memory.graph;
     largest = std::max(largest, memory.graph + memory.passing);
   }

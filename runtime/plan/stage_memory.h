@@ -30,6 +30,8 @@ struct StageMemory {          // bytes, but for the first
   // ---- of each microbatch ----
   std::uint64_t graph = 0;   // from its forward to its backward; where graphs do not wait, one at a time
   bool graphs_wait = false;  // not on the last stage, whose backward follows at once, nor where they are made again
+  std::uint64_t inputs = 0;  // of layers, whose graphs are made again one after the other: `graph` is the largest
+  bool inputs_wait = false;  // as graphs
   std::uint64_t frames = 0;  // what it was sent and sends, until it is settled
   // ---- for a while ----
   std::uint64_t round = 0, prepared = 0;  // while parts are put together; while the candidate is made
@@ -41,7 +43,7 @@ struct StageMemory {          // bytes, but for the first
   std::uint64_t state() const {
     return parameters + second_buffer + moments + accumulators + anchor + narrow + base + bases;
   }
-  std::uint64_t entry() const { return frames + (graphs_wait ? graph : 0); }
+  std::uint64_t entry() const { return frames + (graphs_wait ? graph : 0) + (inputs_wait ? inputs : 0); }
   // The most at a time, without an image. REQUIRES: entries > 0.
   std::uint64_t peak(std::uint64_t entries) const;
   std::uint64_t needed(std::uint64_t entries) const { return peak(entries) + image; }

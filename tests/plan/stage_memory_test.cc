@@ -105,6 +105,23 @@ TEST(StageMemoryTest, WithoutKeptGraphsOneIsThereAtATime) {
   EXPECT_EQ(stage_memory(config, specs[1]).peak(8), last.peak(8));
 }
 
+TEST(StageMemoryTest, LayerByLayerTheInputsWaitAndOneLayersGraphIsMade) {
+  RunConfig config = small_run();
+  const std::vector<StageSpec> specs = *split_model(config.model_spec(), 2);
+  const StageMemory kept = stage_memory(config, specs[0]), kept_last = stage_memory(config, specs[1]);
+  config.compute.recompute = Recompute::kStage;
+  const StageMemory stage = stage_memory(config, specs[0]);
+  config.compute.recompute = Recompute::kBlock;
+  const StageMemory block = stage_memory(config, specs[0]), last = stage_memory(config, specs[1]);
+  EXPECT_EQ(block.inputs, 2 * raw_bytes(config));
+  EXPECT_EQ(last.inputs, raw_bytes(config)) << "its first layer reads what was decoded";
+  EXPECT_EQ(block.graph, raw_bytes(config) * (16 + 1));
+  EXPECT_EQ(block.entry(), block.frames + block.inputs);
+  EXPECT_LT(stage.entry(), block.entry());
+  EXPECT_LT(block.peak(8), kept.peak(8));
+  EXPECT_LT(last.peak(8), kept_last.peak(8)) << "a last stage too";
+}
+
 TEST(StageMemoryTest, FramesAreAsTheirCodecsMakeThem) {
   RunConfig config = small_run();
   config.pipeline.stages = 3;
