@@ -123,8 +123,8 @@ void print_need(const RunConfig& config, const Plan& plan, const StageReportArgu
   if (arguments.memory_bytes == 0) return;
   const double memory = mebibytes(arguments.memory_bytes);
   if (plan.stages)
-    std::printf("With %.0f MiB a peer the model needs %u stages at least; the run has %u.\n", memory, *plan.stages,
-                config.pipeline.stages);
+    std::printf("With %.0f MiB a peer the model needs %u stage%s at least; the run has %u.\n", memory, *plan.stages,
+                *plan.stages == 1 ? "" : "s", config.pipeline.stages);
   else
     std::printf("With %.0f MiB a peer not even a layer a stage fits.\n", memory);
 }
