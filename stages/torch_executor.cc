@@ -48,7 +48,7 @@ struct TorchExecutor::TorchGraph : WindowedExecutor::Graph {
   std::vector<at::Tensor>
       inputs;         // what gradients are wanted of: the parameters in arena order, then the input activation if any
   at::Tensor output;  // (B, T, d), or the sum of the losses on the last stage
-  // Of Recompute::kBlock, where `output` has a graph on the last stage alone, from the head's input on:
+  // With Recompute::kBlock, where `output` has a graph on the last stage alone, from the head's input on:
   std::vector<at::Tensor> blocks;  // (B, T, d) what each layer read, then what the head reads
   TokenPlaces places;
 };
