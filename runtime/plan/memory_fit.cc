@@ -7,8 +7,6 @@
 namespace shoal {
 namespace {
 
-std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
-
 // What the run would be in so many stages.
 RunConfig with_stages(RunConfig config, std::uint16_t stages) {
   config.pipeline.stages = stages;
@@ -26,7 +24,7 @@ std::vector<std::string> remedies(std::uint64_t free_bytes, const RunConfig& con
   std::vector<std::string> ways;
   const auto offer = [&](const std::string& way, const RunConfig& then, const StageSpec& there) {
     const std::uint64_t needed = process_bytes(then, there, kCreditsLeast, program_bytes);
-    if (needed <= free_bytes) ways.push_back(way + " (" + mebibytes(needed) + ")");
+    if (needed <= free_bytes) ways.push_back(way + " (" + mebibyte_text(needed) + ")");
     return needed <= free_bytes;
   };
   RunConfig again = config, narrow = config;
@@ -54,12 +52,12 @@ Result<std::size_t> credits_that_fit(std::uint64_t free_bytes, std::size_t credi
   std::string ways;
   for (const std::string& way : remedies(free_bytes, config, spec, program_bytes))
     ways += (ways.empty() ? ". What would fit: " : ", or ") + way;
-  return make_error(ErrorCode::kTooLarge, "stage " + std::to_string(spec.stage.value) + " needs about " +
-                                              mebibytes(least) + " of memory with " + std::to_string(kCreditsLeast) +
-                                              " microbatches at a time, and this machine has " + mebibytes(free_bytes) +
-                                              " left for it now" + ways +
-                                              ". HINT: end other programs, raise this container's limit, or lend a " +
-                                              "larger machine; --memory MIB takes your word");
+  return make_error(
+      ErrorCode::kTooLarge,
+      "stage " + std::to_string(spec.stage.value) + " needs about " + mebibyte_text(least) + " of memory with " +
+          std::to_string(kCreditsLeast) + " microbatches at a time, and this machine has " + mebibyte_text(free_bytes) +
+          " left for it now" + ways + ". HINT: end other programs, raise this container's limit, or lend a " +
+          "larger machine; --memory MIB takes your word");
 }
 
 std::string needs_text(const RunConfig& config, const StageSpec& spec, std::size_t credits, std::uint64_t program_bytes,
@@ -68,10 +66,11 @@ std::string needs_text(const RunConfig& config, const StageSpec& spec, std::size
   const StageMemory memory = stage_memory(config, spec);
   const std::uint64_t entries = entries_with(config, credits);
   const std::uint64_t for_a_while = memory.needed(entries) - memory.state() - entries * memory.entry();
-  return "stage " + std::to_string(spec.stage.value) + " needs " + mebibytes(program_bytes + memory.needed(entries)) +
-         " here at most: " + mebibytes(program_bytes) + " the program, " + mebibytes(memory.state()) + " its state, " +
-         mebibytes(entries * memory.entry()) + " for " + std::to_string(entries) + " microbatches at a time, " +
-         mebibytes(for_a_while) + " for rounds and passes" + (free_bytes ? "; it has " + mebibytes(*free_bytes) : "");
+  return "stage " + std::to_string(spec.stage.value) + " needs " +
+         mebibyte_text(program_bytes + memory.needed(entries)) + " here at most: " + mebibyte_text(program_bytes) +
+         " the program, " + mebibyte_text(memory.state()) + " its state, " + mebibyte_text(entries * memory.entry()) +
+         " for " + std::to_string(entries) + " microbatches at a time, " + mebibyte_text(for_a_while) +
+         " for rounds and passes" + (free_bytes ? "; it has " + mebibyte_text(*free_bytes) : "");
 }
 
 Result<Room> room_for(const RunConfig& config, const StageSpec& spec, std::size_t credits, std::uint64_t allowed_bytes,

@@ -107,9 +107,9 @@ std::uint64_t round_of(const RunConfig& config, std::uint64_t array) {
   return 4 * array + 2 * codec_for(codec).frame_bytes(flat, DType::kF32);
 }
 
-std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
-
 }  // namespace
+
+std::string mebibyte_text(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
 
 std::uint64_t StageMemory::peak(std::uint64_t entries) const {
   // One graph goes while the gradients grow.
@@ -176,8 +176,8 @@ Result<std::size_t> credits_within(std::uint64_t memory_bytes, const RunConfig& 
   const std::uint64_t least = memory.needed(kCreditsLeast);
   if (memory_bytes < least)
     return make_error(ErrorCode::kTooLarge, "stage " + std::to_string(spec.stage.value) + " needs about " +
-                                                mebibytes(least) + " of memory, allowed are " +
-                                                mebibytes(memory_bytes) + ": give more with --memory");
+                                                mebibyte_text(least) + " of memory, allowed are " +
+                                                mebibyte_text(memory_bytes) + ": give more with --memory");
   return static_cast<std::size_t>(
       std::min<std::uint64_t>(kCreditsLeast + (memory_bytes - least) / memory.entry(), kCreditsMax));
 }

@@ -9,6 +9,7 @@
 // counts. An image, for a joiner, a checkpoint or --save, is made between two rounds and may still stand in the next.
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "common/result.h"
 #include "runtime/config/config.h"
@@ -71,5 +72,8 @@ std::size_t usual_credits(const RunConfig& config);
 // Between kCreditsLeast and kCreditsMax. ERRORS: kTooLarge (the stage and kCreditsLeast entries do not fit: says what
 // would).
 Result<std::size_t> credits_within(std::uint64_t memory_bytes, const RunConfig& config, const StageSpec& spec);
+
+// "3 MiB", rounded up: as all of these are told.
+std::string mebibyte_text(std::uint64_t bytes);
 
 }  // namespace shoal
