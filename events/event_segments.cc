@@ -54,7 +54,7 @@ EventFile file_of(const std::string& path, const std::set<std::uint64_t>& number
     }
     // While it is packed, or where that was cut short, it is there twice.
     const std::string segment = segment_path(path, number);
-    file.parts.push_back(std::filesystem::exists(segment) ? segment : segment + std::string(kPacked));
+    file.parts.push_back(std::filesystem::exists(segment) ? segment : packed_segment(segment));
   }
   if (numbers.contains(0)) file.parts.push_back(path);
   return file;
@@ -67,6 +67,8 @@ std::string segment_path(const std::string& path, std::uint64_t number) {
   digits.insert(0, kDigitsMin - std::min(kDigitsMin, digits.size()), '0');
   return path + "." + digits;
 }
+
+std::string packed_segment(const std::string& segment) { return segment + std::string(kPacked); }
 
 Result<std::vector<EventFile>> event_files_in(const std::string& folder) {
   SHOAL_ASSIGN(const Numbered files, names_in(folder));
@@ -85,6 +87,17 @@ Result<EventFile> event_file_at(const std::string& path) {
 
 std::uint64_t newest_segment(const EventFile& file) {
   return file.lacks.size() + file.parts.size() - (!file.parts.empty() && file.parts.back() == file.path ? 1 : 0);
+}
+
+std::vector<std::string> segments_behind(const EventFile& file, std::uint64_t number) {
+  std::vector<std::string> behind;
+  auto part = file.parts.begin();
+  for (std::uint64_t at = 1; at <= newest_segment(file); ++at) {
+    if (std::find(file.lacks.begin(), file.lacks.end(), at) != file.lacks.end()) continue;
+    if (at > number) behind.push_back(*part);
+    ++part;
+  }
+  return behind;
 }
 
 }  // namespace shoal

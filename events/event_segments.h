@@ -24,5 +24,9 @@ Result<std::vector<EventFile>> event_files_in(const std::string& folder);
 Result<EventFile> event_file_at(const std::string& path);
 // The number of its newest segment; 0: it has none.
 std::uint64_t newest_segment(const EventFile& file);
+// Paths of its segments with higher numbers than this one, in their order.
+std::vector<std::string> segments_behind(const EventFile& file, std::uint64_t number);
+// The name of a segment that is packed.
+std::string packed_segment(const std::string& segment);
 
 }  // namespace shoal

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "common/os/posix_file.h"
 #include "common/packed/byte_source.h"
@@ -27,7 +28,7 @@ class Parts {
     while (true) {
       if (source_ == nullptr) {
         if (next_ == paths_.size()) return std::size_t{0};
-        SHOAL_ASSIGN(source_, ByteSource::open(paths_[next_++]));
+        SHOAL_ASSIGN(source_, opened(paths_[next_++]));
       }
       SHOAL_ASSIGN(const std::size_t got, source_->read({reinterpret_cast<std::uint8_t*>(out.data()), out.size()}));
       tell(before_ + source_->taken());
@@ -38,6 +39,13 @@ class Parts {
   }
 
  private:
+  // Its writer may have packed it since it was found.
+  static Result<std::unique_ptr<ByteSource>> opened(const std::string& path) {
+    auto source = ByteSource::open(path);
+    if (source.ok() || source.code() != ErrorCode::kMissing) return source;
+    auto packed = ByteSource::open(packed_segment(path));
+    return packed.ok() ? std::move(packed) : std::move(source);
+  }
   void tell(std::uint64_t taken) {
     if (!told_ || taken <= *seen_) return;
     told_(taken - *seen_);
@@ -52,20 +60,30 @@ class Parts {
   std::shared_ptr<std::uint64_t> seen_;  // bytes that were told of
 };
 
-// A file that its writer appends to, and cuts by giving its name to another one.
+// A file that its writer appends to, and cuts by giving its name to another one. First the segments that were there.
 class Grown {
  public:
   explicit Grown(std::string path) : path_(std::move(path)) {}
-  // Where nothing has the name yet, a later read() does.
+  // What was cut since, and the file as it is now. Where nothing has the name yet, a later read() opens it.
   Status open() {
-    auto file = open_file(path_, O_RDONLY);
-    if (!file.ok() && file.code() != ErrorCode::kMissing) return file.error();
-    if (file.ok()) file_ = *std::move(file);
-    return {};
+    const std::uint64_t known = newest_ + (file_.get() >= 0 ? 1 : 0);  // what was open is a segment by now
+    while (true) {
+      SHOAL_ASSIGN(const EventFile there, event_file_at(path_));
+      auto file = open_file(path_, O_RDONLY | O_CLOEXEC);
+      if (!file.ok() && file.code() != ErrorCode::kMissing) return file.error();
+      SHOAL_ASSIGN(const EventFile now, event_file_at(path_));
+      if (newest_segment(now) != newest_segment(there)) continue;  // it was cut meanwhile
+      newest_ = newest_segment(now);
+      cut_.emplace(segments_behind(now, known), FirstReads(), std::make_shared<std::uint64_t>(0));
+      file_ = file.ok() ? *std::move(file) : Descriptor();
+      return {};
+    }
   }
   // 0: nothing is there yet.
   Result<std::size_t> read(std::span<char> out) {
     while (true) {
+      SHOAL_ASSIGN(const std::size_t from_segments, cut_->read(out));
+      if (from_segments > 0) return from_segments;
       const bool moved = has_moved();  // asked first: what its writer did before the cut is in the file then
       if (file_.get() >= 0) {
         SHOAL_ASSIGN(const std::size_t got, read_rest(out));
@@ -84,12 +102,17 @@ class Grown {
     return ours.st_ino != named.st_ino || ours.st_dev != named.st_dev;
   }
   Result<std::size_t> read_rest(std::span<char> out) {
-    const ssize_t got = ::read(file_.get(), out.data(), out.size());
-    if (got < 0 && errno != EINTR) return error_of_errno("read", path_, errno);
-    return static_cast<std::size_t>(std::max<ssize_t>(0, got));
+    ssize_t got;
+    do {
+      got = ::read(file_.get(), out.data(), out.size());
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) return error_of_errno("read", path_, errno);
+    return static_cast<std::size_t>(got);
   }
 
   std::string path_;
+  std::uint64_t newest_ = 0;  // segment that is behind us, or in `cut_`
+  std::optional<Parts> cut_;  // segments to be read before the file
   Descriptor file_;
 };
 
@@ -118,20 +141,10 @@ AuditSource file_source(EventFile file, FirstReads told) {
 }
 
 Result<AuditSource> growing_source(const std::string& path) {
-  while (true) {
-    SHOAL_ASSIGN(EventFile file, event_file_at(path));
-    const auto grown = std::make_shared<Grown>(path);
-    SHOAL_TRY(grown->open());
-    SHOAL_ASSIGN(const EventFile now, event_file_at(path));
-    if (newest_segment(now) != newest_segment(file)) continue;  // it was cut meanwhile
-    std::erase(file.parts, path);
-    const auto parts = std::make_shared<Parts>(file.parts, FirstReads(), std::make_shared<std::uint64_t>(0));
-    const auto read = [parts, grown](std::span<char> out) -> Result<std::size_t> {
-      SHOAL_ASSIGN(const std::size_t got, parts->read(out));
-      return got > 0 ? Result<std::size_t>(got) : grown->read(out);
-    };
-    return AuditSource{.name = last_part(path), .open = [read] { return read; }};
-  }
+  const auto grown = std::make_shared<Grown>(path);
+  SHOAL_TRY(grown->open());
+  const AuditSource::Read read = [grown](std::span<char> out) { return grown->read(out); };
+  return AuditSource{.name = last_part(path), .open = [read] { return read; }};
 }
 
 Result<std::vector<AuditSource>> sources_in(const std::string& folder, const ReadProgress& progress) {

@@ -3,6 +3,7 @@
 
 #include "common/packed/pack_file.h"
 #include "events/audit/audit_event.h"
+#include "events/audit/event_lines.h"
 #include "tests/audit/audit_story.h"
 #include "tests/common/scratch_folder.h"
 
@@ -222,6 +223,24 @@ TEST(AuditFilesTest, ReadsAFileWithItsSegmentsAsOne) {
   EXPECT_EQ(report->files, 5u);
   EXPECT_TRUE(report->clean()) << audit_table(*report);
   EXPECT_EQ(last, total) << "of what stands on the disk";
+}
+
+// As the process that still writes it does.
+TEST(AuditFilesTest, ASegmentThatIsPackedAfterItWasFoundIsRead) {
+  const ScratchFolder folder;
+  const std::string text = Story::whole().files().at(kPeerFile);
+  const std::string segment = folder.write("a.jsonl.0001", text);
+  const auto file = event_file_at(folder / "a.jsonl");
+  ASSERT_TRUE(file.ok());
+  const AuditSource source = file_source(*file);
+  ASSERT_TRUE(pack_file(segment).ok());
+  EventLines lines(source);
+  while (true) {
+    const auto line = lines.next();
+    ASSERT_TRUE(line.ok()) << line.error().message;
+    if (*line == nullptr) break;
+  }
+  EXPECT_EQ(lines.lines(), static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n')));
 }
 
 // Somebody without room for the oldest ones takes them away, and the audit says what it cannot know.

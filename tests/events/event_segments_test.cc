@@ -108,6 +108,9 @@ TEST_F(EventSegmentsTest, AFolderIsReadByNamesAndSaysWhatIsNotThere) {
   EXPECT_EQ(newest_segment(files->at(0)), 10u);
   EXPECT_EQ(newest_segment(files->at(1)), 1u);
   EXPECT_EQ(newest_segment(files->at(2)), 0u);
+  EXPECT_THAT(segments_behind(files->at(0), 1), ElementsAre(path_ + ".0002", path_ + ".0010.zst"));
+  EXPECT_THAT(segments_behind(files->at(0), 2), ElementsAre(path_ + ".0010.zst"));
+  EXPECT_THAT(segments_behind(files->at(2), 0), IsEmpty());
   EXPECT_EQ(segment_path("x.jsonl", 12345), "x.jsonl.12345");
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "common/packed/pack_file.h"
 #include "page/glance_text.h"
 #include "page/run_json.h"
 #include "tests/audit/audit_story.h"
@@ -99,6 +100,26 @@ TEST(FollowedRunTest, AFileThatIsCutGoesOn) {
   FollowedRun later(folder.path(), {});
   ASSERT_TRUE(later.read_on(writers.now()).ok());
   EXPECT_EQ(later.view().lines(), story.lines.size()) << "its segments, too";
+}
+
+TEST(FollowedRunTest, AFileThatIsCutMoreThanOnceMeanwhileLacksNothing) {
+  const Story story = Story::whole();
+  const ScratchFolder folder;
+  Writers writers(story, folder);
+  for (int i = 0; i < 3; ++i) writers.write();
+  FollowedRun run(folder.path(), {});
+  ASSERT_TRUE(run.read_on(writers.now()).ok());
+  const std::string cut = writers.file();
+  for (const char* number : {".0001", ".0002", ".0003"}) {
+    const std::uint64_t before = writers.left();
+    while (writers.left() == before || writers.file() != cut) writers.write();
+    std::filesystem::rename(cut, cut + number);
+  }
+  ASSERT_TRUE(pack_file(cut + ".0002").ok());
+  ASSERT_TRUE(run.read_on(writers.now()).ok()) << "and nothing has the file's name";
+  writers.write_rest();
+  ASSERT_TRUE(run.read_on(writers.now()).ok());
+  EXPECT_EQ(run.view().lines(), story.lines.size());
 }
 
 TEST(FollowedRunTest, WhatIsOverStandsStill) {
