@@ -2,52 +2,48 @@
 
 #include <unordered_map>
 
-#include "page/merged_lines.h"
-
 namespace shoal {
 namespace {
 
+// What the lines say of each entry, in whatever order they stand: two machines may have written them, whose clocks
+// differ, and what was taken back is never secured again.
 class Reckoning {
  public:
   void take(const AuditEvent& event) {
     if (event.event == EventKind::kCommit) return take_commit(event);
     if (!event.secured) return;
-    if (event.event == EventKind::kRoundCommit)
-      for (const Secured& member : *event.secured) take_secured(member);
-    if (event.event == EventKind::kRestored)
-      for (const Secured& member : *event.secured) take_back(member);
+    if (event.event == EventKind::kRoundCommit) mark(*event.secured, &Entry::secured);
+    if (event.event == EventKind::kRestored) mark(*event.secured, &Entry::taken_back);
   }
-  AcceptedWork work;
+
+  void sum_up(AcceptedWork& work) const {
+    for (const auto& [session, entries] : entries_)
+      for (const auto& [serial, entry] : entries)
+        if (entry.committed && entry.secured && !entry.taken_back)
+          work.peers[session.peer_tag][entry.stage].targets[entry.microbatch] = entry.targets;
+  }
 
  private:
   struct Entry {
     std::uint64_t microbatch = 0, targets = 0;
     std::uint16_t stage = 0;
+    bool committed = false, secured = false, taken_back = false;
   };
 
   void take_commit(const AuditEvent& commit) {
     if (!commit.microbatch || !commit.entries) return;
     for (std::size_t stage = 0; stage < commit.entries->size(); ++stage) {
       const EntryName& name = (*commit.entries)[stage];
-      entries_[name.session].try_emplace(
-          name.serial, Entry{commit.microbatch->serial, commit.targets.value_or(0), static_cast<std::uint16_t>(stage)});
+      Entry& entry = entries_[name.session][name.serial];
+      if (std::exchange(entry.committed, true)) continue;  // said again
+      entry.microbatch = commit.microbatch->serial;
+      entry.targets = commit.targets.value_or(0);
+      entry.stage = static_cast<std::uint16_t>(stage);
     }
   }
-  void take_secured(const Secured& member) {
-    const auto entries = entries_.find(member.session);
-    if (entries == entries_.end()) return;
-    auto& stages = work.peers[member.session.peer_tag];
-    for (const std::uint64_t serial : member.serials)
-      if (const auto entry = entries->second.find(serial); entry != entries->second.end())
-        stages[entry->second.stage].targets[entry->second.microbatch] = entry->second.targets;
-  }
-  void take_back(const Secured& member) {
-    const auto entries = entries_.find(member.session);
-    if (entries == entries_.end()) return;
-    auto& stages = work.peers[member.session.peer_tag];
-    for (const std::uint64_t serial : member.serials)
-      if (const auto entry = entries->second.find(serial); entry != entries->second.end())
-        stages[entry->second.stage].targets.erase(entry->second.microbatch);
+  void mark(const std::vector<Secured>& members, bool Entry::*as) {
+    for (const Secured& member : members)
+      for (const std::uint64_t serial : member.serials) entries_[member.session][serial].*as = true;
   }
 
   std::unordered_map<Session, std::unordered_map<std::uint64_t, Entry>> entries_;
@@ -56,23 +52,26 @@ class Reckoning {
 }  // namespace
 
 Result<AcceptedWork> accepted_work(const std::string& folder, const ReadProgress& progress) {
-  SHOAL_ASSIGN(MergedLines lines, MergedLines::whole(folder, progress));
+  SHOAL_ASSIGN(const std::vector<AuditSource> sources, sources_in(folder, progress));
+  AcceptedWork work;
   Reckoning reckoning;
   bool named = false;
-  while (true) {
-    SHOAL_ASSIGN(const auto line, lines.next());
-    if (!line) break;
-    const AuditEvent& event = *line->event;
-    if (event.row == nullptr || !event.is_trainer()) continue;
-    if (!std::exchange(named, true)) reckoning.work.run = event.run;
-    if (event.run != reckoning.work.run)
-      return make_error(ErrorCode::kInput, folder + ": holds event files of two runs");
-    reckoning.take(event);
+  for (const AuditSource& source : sources) {
+    EventLines lines(source);
+    while (true) {
+      SHOAL_ASSIGN(const AuditEvent* const event, lines.next());
+      if (event == nullptr) break;
+      if (event->row == nullptr || !event->is_trainer()) continue;
+      if (!std::exchange(named, true)) work.run = event->run;
+      if (event->run != work.run) return make_error(ErrorCode::kInput, folder + ": holds event files of two runs");
+      reckoning.take(*event);
+    }
   }
   if (!named)
     return make_error(ErrorCode::kInput,
                       folder + ": holds no event file of a launching process (`shoal launch --events FILE`)");
-  return std::move(reckoning.work);
+  reckoning.sum_up(work);
+  return work;
 }
 
 }  // namespace shoal

@@ -20,7 +20,7 @@ struct AcceptedWork {
   std::map<std::uint64_t, std::map<std::uint16_t, OfStage>> peers;  // by the first 8 bytes of a key, and by stage
 };
 
-// ERRORS: MergedLines::whole's; kInput (no line of a launching process is there, or lines of two runs).
+// ERRORS: sources_in()'s, of EventLines; kInput (no line of a launching process is there, or lines of two runs).
 Result<AcceptedWork> accepted_work(const std::string& folder, const ReadProgress& progress = {});
 
 // "0-17,19"

@@ -11,9 +11,8 @@ namespace shoal {
 namespace {
 
 // The story's files, of lines a second apart.
-void write_story(const Story& story, const ScratchFolder& folder) {
+void write_story(const Story& story, const ScratchFolder& folder, double time = 1.7e9) {
   std::map<std::string, std::string> texts;
-  double time = 1.7e9;
   for (const auto& [who, record] : story.lines) {
     const std::string line = Story::line_of(who, record);
     texts[Story::file_of(who)] += "{\"time\":" + std::to_string(++time) + line.substr(line.find(','));
@@ -74,6 +73,26 @@ TEST(AcceptedWorkTest, WhatAStageWentBackFromIsTakenOut) {
       EXPECT_FALSE(work->peers.at(member.session.peer_tag)
                        .at(round.stage->value)
                        .targets.contains(Story::microbatch_of(member.session, serial)));
+}
+
+// The one that goes on with the run is on another machine, whose clock is a minute behind.
+TEST(AcceptedWorkTest, ARoundOfAProcessWhoseClockIsBehindCountsAsWell) {
+  const ScratchFolder folder;
+  Story first = Story::whole(), second;
+  const auto of_second = [](const auto& line) {
+    return line.first.peer_tag == Story::trainer().peer_tag && line.second.event == EventKind::kRoundCommit;
+  };
+  std::copy_if(first.lines.begin(), first.lines.end(), std::back_inserter(second.lines), of_second);
+  std::erase_if(first.lines, of_second);
+  ASSERT_FALSE(second.lines.empty());
+  write_story(first, folder);
+  const std::string file = Story::file_of(Story::trainer()) + ".jsonl";
+  std::filesystem::rename(folder / file, folder / "launch-first.jsonl");
+  write_story(second, folder, 1.7e9 - 60);
+  const auto work = accepted_work(folder.path());
+  ASSERT_TRUE(work.ok());
+  EXPECT_EQ(named(*work, Story::peer(1, 0), 1), "0,2");
+  EXPECT_EQ(named(*work, Story::peer(1, 1), 1), "1,3");
 }
 
 TEST(AcceptedWorkTest, FilesOfPeersAloneAreRefused) {
