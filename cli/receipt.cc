@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
 
 #include "cli/outcome.h"
 #include "cli/program.h"
@@ -20,33 +22,56 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kSchema = "shoal.receipt/1", kSigned = R"(,"signature":")";
+// Of a line, some two million ranges of microbatches: what is written, and what is read of a stranger's file at once.
+constexpr std::size_t kReceiptBytesMax = std::size_t{16} << 20;
 
-// What is signed is the line up to there, so that nobody has to write it anew to judge it.
-ByteView signed_part(std::string_view line) {
-  return {reinterpret_cast<const std::uint8_t*>(line.data()), line.size()};
+struct Receipt {
+  struct OfStage {
+    std::uint64_t stage = 0, tokens = 0;
+    std::string microbatches;  // "0-17,19"
+  };
+  PeerId run;  // the run's key
+  std::string peer;
+  std::vector<OfStage> stages;
+
+  std::uint64_t tokens() const {
+    std::uint64_t sum = 0;
+    for (const OfStage& here : stages) sum += here.tokens;
+    return sum;
+  }
+};
+
+// What is signed: the one text of this receipt up to its signature. Its schema stands first, which tells it from
+// everything else that the key signs.
+std::string signed_text(const Receipt& receipt) {
+  Json list = Json::array();
+  for (const Receipt::OfStage& here : receipt.stages)
+    list.push_back({{"stage", here.stage}, {"tokens", here.tokens}, {"microbatches", here.microbatches}});
+  std::string text = Json{
+      {"schema", kSchema},
+      {"run", hex_of(receipt.run)},
+      {"peer", receipt.peer},
+      {"tokens", receipt.tokens()},
+      {"stages", list}}.dump();
+  text.pop_back();
+  return text;
 }
 
-std::string receipt_line(const KeyPair& key, std::uint64_t peer,
-                         const std::map<std::uint16_t, AcceptedWork::OfStage>& stages) {
-  std::uint64_t tokens = 0;
-  Json list = Json::array();
+ByteView bytes_of(std::string_view text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
+
+std::string line_of(const std::string& text, const Signature& signature) {
+  return text + std::string(kSigned) + hex_of(signature.data(), signature.size()) + "\"}";
+}
+
+Receipt receipt_of(const KeyPair& key, std::uint64_t peer,
+                   const std::map<std::uint16_t, AcceptedWork::OfStage>& stages) {
+  Receipt receipt{.run = key.id(), .peer = hex_of_word(peer), .stages = {}};
   for (const auto& [stage, work] : stages) {
-    if (work.targets.empty()) continue;
-    std::uint64_t here = 0;
-    for (const auto& [serial, targets] : work.targets) here += targets;
-    tokens += here;
-    list.push_back({{"stage", stage}, {"tokens", here}, {"microbatches", ranges_text(work.targets)}});
+    std::uint64_t tokens = 0;
+    for (const auto& [serial, targets] : work.targets) tokens += targets;
+    receipt.stages.push_back({.stage = stage, .tokens = tokens, .microbatches = ranges_text(work.targets)});
   }
-  if (list.empty()) return {};
-  std::string line = Json{
-      {"schema", kSchema},
-      {"run", hex_of(key.id())},
-      {"peer", hex_of_word(peer)},
-      {"tokens", tokens},
-      {"stages", list}}.dump();
-  line.pop_back();
-  const Signature signature = key.sign(signed_part(line));
-  return line + std::string(kSigned) + hex_of(signature.data(), signature.size()) + "\"}";
+  return receipt;
 }
 
 struct ReceiptArguments {
@@ -73,18 +98,18 @@ Status write_receipts(const ReceiptArguments& arguments) {
   if (work.run.bytes != key.id().bytes)
     return make_error(ErrorCode::kInput, arguments.folder + " is run " + short_name(key.id()) + ", and the events in " +
                                              arguments.events + " are of run " + short_name(work.run));
-  for (const auto& [peer, stages] : work.peers)
-    if (const std::string line = receipt_line(key, peer, stages); !line.empty()) std::printf("%s\n", line.c_str());
+  for (const auto& [peer, stages] : work.peers) {
+    const std::string text = signed_text(receipt_of(key, peer, stages));
+    const std::string line = line_of(text, key.sign(bytes_of(text)));
+    if (line.size() > kReceiptBytesMax)
+      return make_error(ErrorCode::kTooLarge, "the receipt of peer " + hex_of_word(peer) + " is larger than 16 MiB");
+    std::printf("%s\n", line.c_str());
+  }
   return {};
 }
 
-struct ReadReceipt {
-  PeerId run;
-  std::string peer;
-  std::uint64_t tokens = 0;
-};
-
 Result<Signature> signature_of(std::string_view digits) {
+  if (digits.size() != 128) return make_error(ErrorCode::kMalformed, "a signature has 128 hex digits");
   Signature signature;
   SHOAL_ASSIGN(const auto first, parse_hex32(digits.substr(0, 64)));
   SHOAL_ASSIGN(const auto second, parse_hex32(digits.substr(64)));
@@ -93,51 +118,74 @@ Result<Signature> signature_of(std::string_view digits) {
   return signature;
 }
 
+// What a line says, be it signed or not. A field of another type, or one that lacks, throws.
+Receipt said_by(const Json& json, std::string& signature) {
+  Receipt receipt{.run = {}, .peer = json.at("peer").get<std::string>(), .stages = {}};
+  if (const auto run = parse_hex32(json.at("run").get<std::string>()); run.ok()) receipt.run.bytes = *run;
+  for (const Json& here : json.at("stages"))
+    receipt.stages.push_back({.stage = here.at("stage").get<std::uint64_t>(),
+                              .tokens = here.at("tokens").get<std::uint64_t>(),
+                              .microbatches = here.at("microbatches").get<std::string>()});
+  signature = json.at("signature").get<std::string>();
+  return receipt;
+}
+
+// A receipt has one text, and nothing but that is one: no other order, no key twice, nothing more.
 // ERRORS: kMalformed, kCorrupt (the signature is not of its run's key).
-Result<ReadReceipt> read_receipt(const std::string& line) {
+Result<Receipt> read_receipt(std::string_view line) {
   const auto malformed = [] { return make_error(ErrorCode::kMalformed, "no receipt (shoal.receipt/1)"); };
-  const std::size_t end = line.rfind(kSigned);
-  const auto json = Json::parse(line, nullptr, false);
-  if (end == std::string::npos || !json.is_object() || json.value("schema", "") != kSchema) return malformed();
-  const auto run = json.find("run"), peer = json.find("peer"), tokens = json.find("tokens"),
-             signature = json.find("signature");
-  for (const auto& text : {run, peer, signature})
-    if (text == json.end() || !text->is_string()) return malformed();
-  if (tokens == json.end() || !tokens->is_number_unsigned()) return malformed();
-  SHOAL_ASSIGN(const auto key, parse_hex32(run->get<std::string>()));
-  const std::string digits = signature->get<std::string>();
-  if (line.substr(end) != std::string(kSigned) + digits + "\"}" || digits.size() != 128) return malformed();
-  SHOAL_ASSIGN(const Signature given, signature_of(digits));
-  ReadReceipt receipt{
-      .run = {key}, .peer = printable(peer->get<std::string>()), .tokens = tokens->get<std::uint64_t>()};
-  if (!verify(receipt.run, signed_part(std::string_view(line).substr(0, end)), given))
+  Receipt receipt;
+  std::string digits;
+  try {
+    receipt = said_by(Json::parse(line), digits);
+  } catch (const Json::exception&) {
+    return malformed();
+  }
+  const auto signature = signature_of(digits);
+  const std::string text = signed_text(receipt);
+  if (!signature.ok() || line != line_of(text, *signature)) return malformed();
+  if (!verify(receipt.run, bytes_of(text), *signature))
     return make_error(ErrorCode::kCorrupt, "the signature is not that of run " + short_name(receipt.run));
   return receipt;
 }
 
+// Whether it is good; says so.
+bool judge(const std::string& place, std::string_view line, const std::optional<PeerId>& wanted) {
+  const auto receipt = read_receipt(line);
+  if (!receipt.ok()) return std::printf("%s%s\n", place.c_str(), receipt.error().message.c_str()), false;
+  const std::string run = hex_of(receipt->run);
+  if (wanted && *wanted != receipt->run) return std::printf("%sit is of run %s\n", place.c_str(), run.c_str()), false;
+  std::printf("%sok: run %s had %llu tokens from peer %s\n", place.c_str(), run.c_str(),
+              static_cast<unsigned long long>(receipt->tokens()), printable(receipt->peer).c_str());
+  return true;
+}
+
 int verify_receipts(const ReceiptArguments& arguments) {
+  std::optional<PeerId> wanted;
+  if (!arguments.run.empty()) {
+    const auto run = parse_hex32(arguments.run);
+    if (!run.ok()) return fail(make_error(ErrorCode::kInput, "--run: " + run.error().message), kExitUsage);
+    wanted = PeerId{*run};
+  }
   std::ifstream file(arguments.file, std::ios::binary);
   if (!file) return fail(make_error(ErrorCode::kMissing, arguments.file + ": cannot be read"));
-  std::string line;
+  std::vector<char> line(kReceiptBytesMax + 2);  // its newline, and the end that the stream writes
   std::uint64_t number = 0, bad = 0;
-  while (std::getline(file, line)) {
-    const std::string place = arguments.file + ":" + std::to_string(++number) + ": ";
-    const auto receipt = read_receipt(line);
-    if (!receipt.ok()) {
-      ++bad;
-      std::printf("%s%s\n", place.c_str(), receipt.error().message.c_str());
-    } else if (!arguments.run.empty() && hex_of(receipt->run) != arguments.run) {
-      ++bad;
-      std::printf("%sit is of run %s\n", place.c_str(), hex_of(receipt->run).c_str());
-    } else {
-      std::printf("%sok: run %s had %llu tokens from peer %s\n", place.c_str(), hex_of(receipt->run).c_str(),
-                  static_cast<unsigned long long>(receipt->tokens), receipt->peer.c_str());
-    }
+  const auto place = [&] { return arguments.file + ":" + std::to_string(number) + ": "; };
+  while (file.getline(line.data(), static_cast<std::streamsize>(line.size()))) {
+    const auto taken = static_cast<std::size_t>(file.gcount());
+    ++number;
+    bad += !judge(place(), {line.data(), taken - (file.eof() ? 0 : 1)}, wanted);
   }
-  if (bad == 0 && number > 0) return kExitOk;
-  return fail(make_error(ErrorCode::kCorrupt, number == 0 ? arguments.file + ": is empty"
-                                                          : std::to_string(bad) + " of " + std::to_string(number) +
-                                                                " receipts are not good"));
+  if (file.bad()) return fail(make_error(ErrorCode::kIo, arguments.file + ": cannot be read"));
+  if (!file.eof()) {
+    ++number;
+    return fail(make_error(ErrorCode::kTooLarge, place() + "longer than any receipt (16 MiB)"));
+  }
+  if (number == 0) return fail(make_error(ErrorCode::kCorrupt, arguments.file + ": is empty"));
+  if (bad == 0) return kExitOk;
+  return fail(make_error(ErrorCode::kCorrupt,
+                         std::to_string(bad) + " of " + std::to_string(number) + " receipts are not good"));
 }
 
 }  // namespace

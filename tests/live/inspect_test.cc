@@ -150,6 +150,20 @@ TEST_F(LiveInspectTest, ReceiptsAreOfTheRunsKeyAndOfWhatTheyName) {
   std::string more = line;
   more.insert(more.rfind('}'), ",\"tokens\":1");
   EXPECT_EQ(verified(more), 65) << "nothing stands behind the signature";
+  for (const auto& [part, other] :
+       std::vector<std::pair<std::string, std::string>>{{"\"shoal.receipt/1\"", "1"},              // another type
+                                                        {"\"peer\":", "\"peer\":\"\",\"peer\":"},  // a key twice
+                                                        {"{\"schema\"", " {\"schema\""},  // another text of the same
+                                                        {"\"stages\":[", "\"stages\":[{},"}}) {  // one that lacks
+    std::string hostile = line;
+    hostile.replace(hostile.find(part), part.size(), other);
+    EXPECT_EQ(verified(hostile), 65) << hostile << swarm_.errors("receipt");
+    EXPECT_NE(swarm_.output("receipt").find("no receipt (shoal.receipt/1)"), std::string::npos) << hostile;
+  }
+  EXPECT_EQ(verified(line + std::string(std::size_t{17} << 20, ' ') + "\n"), 65);
+  EXPECT_NE(swarm_.errors("receipt").find(":2: longer than any receipt"), std::string::npos);
+  EXPECT_EQ(receipt({"verify", swarm_.path("events")}), 74) << "a folder";
+  EXPECT_EQ(verified(line, {"--run", "0"}), 64);
   EXPECT_EQ(verified("{}\n"), 65);
   EXPECT_EQ(verified(""), 65);
 }
