@@ -9,8 +9,6 @@ comes from elsewhere, and it is drawn in light and dark and on a phone. Pictures
 Exit code 77: no Chromium, chromedriver or Selenium is here. GTEST_OUTPUT=json:FILE: a report as GoogleTest's.
 """
 import argparse
-import base64
-import http.server
 import json
 import os
 import pathlib
@@ -20,17 +18,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from local_swarm import ROOT, Swarm, make_text, run_file, say  # noqa: E402
+from page_browser import DESK, PATIENCE_S, PHONE, Browser, HostileSite, missing  # noqa: E402
 
 SKIPPED = 77
-PATIENCE_S = 60  # a bound on a machine that hangs; it decides nothing
 SUITE = "BrowserTest"
-DESK, PHONE = (1120, 1400), (390, 2400)
 
 
 class Cases:
@@ -83,34 +79,24 @@ def read_json(address, path):
     return json.loads(read(address, path))
 
 
-def until(what, done):
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        found = done()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise RuntimeError(f"{what} did not come within {PATIENCE_S} s")
-
-
-def page_in(log):
-    found = re.search(r"page (http://127\.0\.0\.1:\d+/)", pathlib.Path(log).read_text())
+def page_in(said):
+    found = re.search(r"page (http://127\.0\.0\.1:\d+/)", said)
     return found and found.group(1)
 
 
 class Watch:
     """`shoal watch` of a folder, on a port of its own."""
 
-    def __init__(self, shoal, folder, log, options=()):
-        with open(log, "wb") as said:
-            self.process = subprocess.Popen([shoal, "watch", folder, "--page=0", *options], stdin=subprocess.DEVNULL, stdout=said, stderr=said)
-
-        def look():
-            if self.process.poll() is not None:
-                raise RuntimeError(f"watch ended: {pathlib.Path(log).read_text()[-2000:]}")
-            return page_in(log)
-
-        self.address = until("the page's address", look)
+    def __init__(self, shoal, folder, options=()):
+        self.process = subprocess.Popen([shoal, "watch", folder, "--page=0", *options], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, text=True)
+        said = []
+        for line in self.process.stderr:  # it says little more
+            said.append(line)
+            self.address = page_in(line)
+            if self.address:
+                return
+        raise RuntimeError(f"watch ended: {''.join(said)[-2000:]}")
 
     def __enter__(self):
         return self
@@ -118,135 +104,10 @@ class Watch:
     def __exit__(self, *_):
         self.process.send_signal(signal.SIGINT)
         try:
-            self.process.wait(PATIENCE_S)
+            self.process.communicate(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
-
-
-class Browser:
-    """One Chromium for all; it takes evil.example for this machine, as a name that somebody bound to it."""
-
-    def __init__(self):
-        from selenium import webdriver
-        from selenium.webdriver.chrome.service import Service
-
-        options = webdriver.ChromeOptions()
-        for word in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-                     "--hide-scrollbars", "--host-resolver-rules=MAP evil.example 127.0.0.1"]:
-            options.add_argument(word)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
-        self.driver.set_script_timeout(PATIENCE_S)
-        self.driver.set_page_load_timeout(PATIENCE_S)
-
-    def look(self, dark=False, size=DESK):
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE})
-
-    def open(self, address):
-        self.driver.get("about:blank")  # the page that was there asks no more
-        self.messages()
-        self.driver.get_log("browser")
-        self.driver.get(address)
-        until("the page", self.drawn)
-
-    def ask(self, script, *arguments):
-        return self.driver.execute_script(script, *arguments)
-
-    def drawn(self):
-        """The moment that the page shows; nothing before it shows one."""
-        drawn = self.ask("return document.body && document.body.dataset.drawn")
-        return drawn and float(drawn)
-
-    def text(self, where):
-        return self.ask("return document.getElementById(arguments[0]).textContent", where)
-
-    def count(self, selector):
-        return self.ask("return document.querySelectorAll(arguments[0]).length", selector)
-
-    def figures(self):
-        """What is on the page at one moment."""
-        return self.ask("return { time: Number(document.body.dataset.drawn), dots: document.querySelectorAll('#map .dot[role=button]').length, tiles: "
-                        "Object.fromEntries([...document.querySelectorAll('.tile')].map((t) => [t.querySelector('b').textContent, t.querySelector('strong').textContent.trim()])) }")
-
-    def messages(self):
-        """What the browser did with the network since it was asked last."""
-        return [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
-
-    def paints(self):
-        marks = self.ask("return performance.getEntriesByType('paint').concat(performance.getEntriesByName('drawn')).map((p) => [p.name, p.startTime])")
-        return ", ".join(f"{name} {ms:.0f} ms" for name, ms in marks)
-
-    def picture(self):
-        """Of all of the page, but its last line."""
-        width, height = self.ask("const m = document.querySelector('main').getBoundingClientRect(); return [innerWidth, Math.ceil(m.bottom + scrollY) + 12]")
-        told = {"format": "webp", "quality": 82, "captureBeyondViewport": True, "clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}}
-        return base64.b64decode(self.driver.execute_cdp_cmd("Page.captureScreenshot", told)["data"])
-
-    def end(self):
-        self.driver.quit()
-
-
-# Each of these asks for PAGE from a page of another origin, and reads nothing of it.
-HOSTILE_PAGE = """<!DOCTYPE html><title>another site</title>
-<script>
-const heard = [];
-const tell = (what, text) => heard.push([what, String(text)]);
-async function ask(what, path, how) {
-  try { tell(what, await (await fetch(PAGE + path, how)).text()); } catch (refusal) { tell(what, ""); }
-}
-function put(name, attributes) {
-  return new Promise((done) => {
-    const made = Object.assign(document.createElement(name), attributes);
-    made.onload = () => { try { tell(name, made.contentDocument ? made.contentDocument.body.textContent : ""); } catch (refusal) { tell(name, ""); } done(); };
-    made.onerror = () => { tell(name, ""); done(); };
-    document.body.append(made);
-  });
-}
-window.attack = async () => {
-  await ask("fetch", "snapshot.json");
-  await ask("fetch without asking", "snapshot.json", { mode: "no-cors" });
-  await ask("events", "events", { mode: "no-cors" });
-  await ask("POST", "", { method: "POST", body: "{}", mode: "no-cors" });
-  await ask("POST of JSON", "snapshot.json", { method: "POST", body: "{}", headers: { "Content-Type": "application/json" } });
-  await ask("PUT", "snapshot.json", { method: "PUT", body: "x" });
-  await ask("DELETE", "", { method: "DELETE" });
-  await put("script", { src: PAGE + "page.js" });
-  await put("img", { src: PAGE + "fish.svg" });
-  await put("link", { rel: "stylesheet", href: PAGE + "page.css" });
-  await put("iframe", { src: PAGE });
-  return [heard, typeof run];
-};
-</script><body></body>
-"""
-
-
-class HostileSite:
-    """A web server of this machine that is not ours."""
-
-    def __init__(self, page):
-        text = HOSTILE_PAGE.replace("PAGE", json.dumps(page)).encode()
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html")
-                self.end_headers()
-                self.wfile.write(text)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
+            self.process.communicate()
 
 
 class PageTest:
@@ -306,7 +167,7 @@ class PageTest:
             {"time": 1.0e9 + 3, "event": "unreachable", **head, "about": peer, "cause": evil},
         ]
         (folder / "launch.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        with Watch(self.shoal, str(folder), self.work / "hostile.log") as watch:
+        with Watch(self.shoal, str(folder)) as watch:
             self.browser.look()
             self.browser.open(watch.address)
             self.browser.ask("document.getElementById('all-tales').click()")
@@ -326,11 +187,12 @@ class PageTest:
             swarm.start_launch()
             for peer in range(4):
                 swarm.add_peer(stage=peer % 2)
-            address = until("the page's address", lambda: page_in(swarm.launch.log + ".err"))
+            swarm.until(lambda: page_in(swarm.launch.said()), PATIENCE_S, "the page's address")
+            address = page_in(swarm.launch.said())
             self.cases.run("ARunIsShownWhileItTrains", lambda: self.training(address))
             self.cases.run("AKilledPeerIsShown", lambda: self.killed(address))
             self.cases.run("OtherSitesAreRefused", lambda: self.other_sites(address))
-            self.cases.run("TheEndIsShown", self.end)
+            self.cases.run("TheEndIsShown", lambda: self.end(address))
             self.events = swarm.events
 
     def training(self, address):
@@ -339,9 +201,9 @@ class PageTest:
         self.browser.open(address)
         print(f"first paint of a run that trains: {self.browser.paints()}")
         first = self.browser.drawn()
-        until("the next moment", lambda: self.browser.drawn() > first)
-        until("peers that serve", lambda: self.browser.figures()["tiles"]["Peers"].split()[0] == "4")
-        moment, shown = until("the moment that snapshot.json has, too", lambda: self.same_moment(address))
+        self.browser.until("the next moment", lambda: self.browser.drawn() > first)
+        self.browser.until("peers that serve", lambda: self.browser.figures()["tiles"]["Peers"].split()[0] == "4")
+        moment, shown = self.browser.until("the moment that snapshot.json has, too", lambda: self.same_moment(address))
         self.judge_figures(moment, shown)
         self.cases.equal("nothing is counted twice", moment["count"]["twice"], 0)
         self.cases.equal("its health", read(address, "healthz"), b"ok\n")
@@ -359,10 +221,10 @@ class PageTest:
         self.cases.equal("it has a dot", self.browser.count(dot), 1)
         swarm.kill(victim)
         begin = time.monotonic()
-        until("a dot that is silent or lost", lambda: self.browser.ask(
+        self.browser.until("a dot that is silent or lost", lambda: self.browser.ask(
             "return ['silent', 'lost'].some((look) => document.querySelector(arguments[0]).classList.contains(look))", dot))
         print(f"a killed peer is shown after {time.monotonic() - begin:.2f} s")
-        until("its fault in words", lambda: f"Peer {victim.session[:8]} of stage 0 was lost" in self.browser.text("tales"))
+        self.browser.until("its fault in words", lambda: f"Peer {victim.session[:8]} of stage 0 was lost" in self.browser.text("tales"))
         self.cases.holds("faults", int(self.browser.figures()["tiles"]["Faults"]) > 0, self.browser.figures())
         self.picture("live")
         self.judge(address)
@@ -393,17 +255,17 @@ class PageTest:
         ours = {m["requestId"] for method, m in messages if method == "Network.requestWillBeSent" and m["request"]["url"].startswith(address)}
         return [m["statusCode"] for method, m in messages if method == "Network.responseReceivedExtraInfo" and m["requestId"] in ours]
 
-    def end(self):
-        self.browser.open(until("the page's address", lambda: page_in(self.swarm.launch.log + ".err")))
+    def end(self, address):
+        self.browser.open(address)
         self.swarm.kill(self.swarm.peers[0])
         self.swarm.peers.pop(0)  # of those that live each must end in order
         self.cases.equal("each process ends in order", self.swarm.finish(PATIENCE_S), [])
-        until("a page that says so", lambda: re.search("ended|has gone", self.browser.text("state")))
+        self.browser.until("a page that says so", lambda: re.search("ended|has gone", self.browser.text("state")))
 
     # ---- the same, from its files ----
     def replay(self):
         audit = json.loads(subprocess.run([self.shoal, "--json", "audit", self.events], stdout=subprocess.PIPE, check=False).stdout)
-        with Watch(self.shoal, self.events, self.work / "watch.log", self.watch_options) as watch:
+        with Watch(self.shoal, self.events, self.watch_options) as watch:
             address = watch.address
             snapshot = read_json(address, "snapshot.json")
             if shutil.which("promtool"):
@@ -435,7 +297,7 @@ class PageTest:
     def drawn(self, address, snapshot, name, dark, size):
         self.browser.look(dark, size)
         self.browser.open(address)
-        until("the end of the run", lambda: abs(self.browser.drawn() - snapshot["moment"]["time"]) < 0.01)
+        self.browser.until("the end of the run", lambda: abs(self.browser.drawn() - snapshot["moment"]["time"]) < 0.01)
         print(f"first paint of a replay: {self.browser.paints()}")
         self.judge_figures(snapshot["moment"], self.browser.figures())
         faults = sum(tale["fault"] for tale in snapshot["story"]["tales"])
@@ -448,7 +310,7 @@ class PageTest:
         span = snapshot["replay"]
         middle = (span["from"] + span["to"]) / 2
         self.browser.ask("const s = document.getElementById('slider'); s.value = 500; s.dispatchEvent(new Event('input'));")
-        until("the middle", lambda: abs(self.browser.drawn() - middle) < (span["to"] - span["from"]) / 20)
+        self.browser.until("the middle", lambda: abs(self.browser.drawn() - middle) < (span["to"] - span["from"]) / 20)
         then = read_json(address, f"moment.json?at={middle}")
         self.judge_figures(then, self.browser.figures())
         self.cases.holds("fewer were committed", then["count"]["committed"] < snapshot["moment"]["count"]["committed"], then["count"])
@@ -464,18 +326,7 @@ class PageTest:
     def play(self):
         self.browser.ask("document.getElementById('speed').value = '300'; document.getElementById('play').click();")
         at = self.browser.drawn()
-        until("a later moment", lambda: self.browser.drawn() > at)
-
-
-def missing():
-    for name in ["chromium", "chromedriver"]:
-        if not shutil.which(name):
-            return f"{name} is not installed (scripts/setup --page-tests)"
-    try:
-        import selenium  # noqa: F401
-    except ImportError:
-        return "this Python has no selenium (Debian: python3-selenium, for /usr/bin/python3; scripts/setup --page-tests)"
-    return ""
+        self.browser.until("a later moment", lambda: self.browser.drawn() > at)
 
 
 def main():
