@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kSchema = "shoal.receipt/1", kSigned = R"(,"signature":")";
-// Of a line, some two million ranges of microbatches: what is written, and what is read of a stranger's file at once.
+// A line has some two million ranges of microbatches at most, and no more of a stranger's file is held at once.
 constexpr std::size_t kReceiptBytesMax = std::size_t{16} << 20;
 
 struct Receipt {
