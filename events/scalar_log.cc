@@ -6,6 +6,7 @@
 #include <bit>
 #include <cerrno>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #include "common/bytes.h"
@@ -69,7 +70,11 @@ class ScalarLog final : public EventLog {
 
   void write(const EventRecord& record) override {
     inner_->write(record);
-    if (const Scalars values = values_of(record); !values.empty()) put(scalar_record(clock_.wall(), step_, values));
+    const bool known = step_.has_value();
+    Scalars values = values_of(record);
+    if (!step_) return wait(values);
+    if (!known) values.insert(values.end(), waiting_.begin(), waiting_.end());
+    if (!values.empty()) put(scalar_record(clock_.wall(), *step_, values));
   }
   void set_session(const Session& session) override { inner_->set_session(session); }
   void set_stage(StageId stage) override { inner_->set_stage(stage); }
@@ -112,6 +117,9 @@ class ScalarLog final : public EventLog {
       log_error(written.error().message, "; curves end here");
     }
   }
+  void wait(const Scalars& values) {
+    for (const auto& [name, value] : values) waiting_[name] = value;
+  }
   Status append(const std::string& record) { return write_all(file_, path_, {Bytes::copy_of(record)}); }
 
   const std::string path_;
@@ -119,7 +127,9 @@ class ScalarLog final : public EventLog {
   const Clock& clock_;
   const std::unique_ptr<EventLog> inner_;
   RecentRate rate_{10s};
-  std::uint64_t step_ = 0, faults_ = 0;
+  std::optional<std::uint64_t> step_;      // none: no step was made yet, by a resumed process either
+  std::map<std::string, double> waiting_;  // the newest of what came before it
+  std::uint64_t faults_ = 0;
   bool failed_ = false;
 };
 

@@ -2,7 +2,8 @@
 // `--tensorboard DIR`: a run's curves as TensorBoard reads them. A file of records, each a length, an Event of its
 // protobuf schema (time, step, values by name), and masked CRC-32C sums of both.
 // What is written, by the newest step: loss, tokens, tokens_per_second with each step; validation_loss with each
-// estimate and at the end; version/stage_N with each round; faults, when a session was over without having left.
+// estimate and at the end; version/stage_N with each round; faults, when a session was over without having left. What
+// comes before the first step that the process made, of a resumed one too, is written with it, as it then is.
 #include <memory>
 #include <string>
 #include <utility>

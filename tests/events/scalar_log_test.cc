@@ -90,6 +90,24 @@ TEST(ScalarLogTest, WhatHappensStandsByTheNewestStep) {
   EXPECT_EQ(digits_of(ScratchFolder::read(files[0])), digits_of(wanted));
 }
 
+TEST(ScalarLogTest, AResumedProcessSaysNothingOfAStepZero) {
+  const ScratchFolder folder;
+  StillClock clock;
+  int written = 0;
+  std::string wanted = scalar_file_begin(clock.wall());
+  {
+    auto log = open_scalar_log(folder / "curves", clock, std::make_unique<CountingLog>(written));
+    ASSERT_TRUE(log.ok());
+    for (const std::uint64_t version : {6, 7})  // repeated of its log
+      (*log)->write({.event = EventKind::kRoundCommit, .stage = StageId{1}, .version = Version{version}});
+    (*log)->write({.event = EventKind::kTrain, .step = StepId{500}, .loss = 2.5, .targets = 1000});
+    wanted += scalar_record(clock.wall(), 500, {{"loss", 2.5}, {"tokens", 1000}, {"version/stage_1", 7}});
+  }
+  EXPECT_EQ(written, 3);
+  for (const auto& file : std::filesystem::directory_iterator(folder / "curves"))
+    EXPECT_EQ(digits_of(ScratchFolder::read(file.path().string())), digits_of(wanted));
+}
+
 TEST(ScalarLogTest, AFolderThatCannotBeMadeIsRefused) {
   const ScratchFolder folder;
   StillClock clock;
