@@ -59,6 +59,7 @@ class TopProgram {
 
   void turn() {
     outcome_ = read_on();
+    if (stop_wanted()) return loop_.stop();
     if (outcome_.ok()) outcome_ = show();
     if (!outcome_.ok() || run_.view().ended()) return loop_.stop();
     loop_.after(kTopPeriod, [this] { turn(); });
@@ -69,10 +70,11 @@ class TopProgram {
     Duration told{};
     SHOAL_TRY(run_.read_on(seconds_of(loop_.wall().time_since_epoch()), [&](std::uint64_t lines) {
       const Duration taken = monotonic_now() - begin;
-      if (taken - told < kTopPeriod) return;
+      if (taken - told < kTopPeriod) return !stop_wanted();
       told = taken;
       show_status("reading event files: " + std::to_string(lines) + " lines, " +
                   std::to_string(static_cast<std::uint64_t>(static_cast<double>(lines) / seconds_of(taken))) + "/s");
+      return !stop_wanted();
     }));
     end_status();
     return {};

@@ -4,7 +4,7 @@
 
 namespace shoal {
 
-Status FollowedRun::read_on(double now, const std::function<void(std::uint64_t lines)>& progress) {
+Status FollowedRun::read_on(double now, const std::function<bool(std::uint64_t lines)>& progress) {
   SHOAL_TRY(lines_.look_again());
   while (true) {
     SHOAL_ASSIGN(const auto line, lines_.next());
@@ -17,7 +17,7 @@ Status FollowedRun::read_on(double now, const std::function<void(std::uint64_t l
     }
     view_.take({event, line->time, !event.is_peer(), event.session});
     told_ = std::max(told_, line->time);
-    if (progress && view_.lines() % kProgressLines == 0) progress(view_.lines());
+    if (progress && view_.lines() % kProgressLines == 0 && !progress(view_.lines())) return {};
   }
   // What is over stands as its last line leaves it.
   if (!view_.ended() && view_.lines() > 0) view_.advance(now);

@@ -16,9 +16,9 @@ class FollowedRun {
       : lines_(MergedLines::growing(folder)), facts_(std::move(facts)) {}
 
   // What was written since the last call; `now`: seconds since 1970. `progress` is told the number of lines, after
-  // each kProgressLines. ERRORS: MergedLines::look_again's.
+  // each kProgressLines; where it says false, the rest is left for the next call. ERRORS: MergedLines::look_again's.
   static constexpr std::uint64_t kProgressLines = 4096;
-  Status read_on(double now, const std::function<void(std::uint64_t lines)>& progress = {});
+  Status read_on(double now, const std::function<bool(std::uint64_t lines)>& progress = {});
 
   const RunView& view() const { return view_; }
   double told() const { return told_; }  // when the newest line was written; 0: none was read

@@ -172,6 +172,7 @@ std::string glance_text(const RunView& view, double told, GlanceSize size) {
   for (std::size_t i = 0; i < shown; ++i) lines.push_back(row_line(*rows[i], view.now()));
   if (shown < rows.size()) lines.push_back("    and " + std::to_string(rows.size() - shown) + " more");
   for (const Tale* tale : tales) lines.push_back(tale_line(*tale, view.begun()));
+  if (lines.size() > size.lines) lines.resize(size.lines);  // a terminal that has no room for the rows always shown
   std::string text;
   for (const std::string& line : lines) text += printable(line, size.columns) + "\n";
   return text;

@@ -122,6 +122,20 @@ TEST(FollowedRunTest, AFileThatIsCutMoreThanOnceMeanwhileLacksNothing) {
   EXPECT_EQ(run.view().lines(), story.lines.size());
 }
 
+TEST(FollowedRunTest, ALongFileIsReadAsFarAsItIsWanted) {
+  Story story;
+  for (std::uint64_t serial = 0; serial < FollowedRun::kProgressLines + 10; ++serial)
+    story.say(Story::trainer(), {.event = EventKind::kIssue, .microbatch = Story::microbatch(serial)});
+  const ScratchFolder folder;
+  Writers writers(story, folder);
+  writers.write_rest();
+  FollowedRun run(folder.path(), {});
+  ASSERT_TRUE(run.read_on(writers.now(), [](std::uint64_t) { return false; }).ok());
+  EXPECT_EQ(run.view().lines(), FollowedRun::kProgressLines);
+  ASSERT_TRUE(run.read_on(writers.now(), [](std::uint64_t) { return true; }).ok());
+  EXPECT_EQ(run.view().lines(), story.lines.size());
+}
+
 TEST(FollowedRunTest, WhatIsOverStandsStill) {
   const Story story = Story::whole();
   const ScratchFolder folder;
@@ -217,6 +231,7 @@ TEST(GlanceTextTest, ItIsNoLargerThanItsTerminal) {
     for (const std::string& line : lines) EXPECT_LE(line.size(), size.columns) << line;
     EXPECT_THAT(glance_text(view, view.now(), size), HasSubstr(" more\n"));
   }
+  EXPECT_EQ(lines_of(glance_text(view, view.now(), {80, 8})).size(), 8u);
 }
 
 TEST(GlanceTextTest, SilenceIsSaid) {
