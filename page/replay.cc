@@ -9,7 +9,7 @@
 
 namespace shoal {
 
-Result<Replay> Replay::read(const std::string& folder, RunFacts facts, const Progress& progress) {
+Result<Replay> Replay::read(const std::string& folder, RunFacts facts, const ReadProgress& progress) {
   SHOAL_ASSIGN(MergedLines lines, MergedLines::whole(folder, progress));
   Replay replay;
   bool named = false;

@@ -2,13 +2,13 @@
 // A run that is over, or that goes on elsewhere, read from the event files of its processes (docs/EVENTS.md) and cut
 // into moments. Immutable; thread-safe.
 // Bounds: kFramesMax moments; while reading one open file and a piece of it for each process.
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/result.h"
+#include "events/audit/event_lines.h"
 #include "page/loopback_http.h"
 #include "page/run_view.h"
 
@@ -21,8 +21,7 @@ class Replay {
 
   // Lines of all files by their times; those of one file in their order. Lines that cannot be read are the audit's
   // matter and passed over. `progress`: bytes of how many. ERRORS: kMissing (no folder, no event file in it), kIo.
-  using Progress = std::function<void(std::uint64_t bytes, std::uint64_t of)>;
-  static Result<Replay> read(const std::string& folder, RunFacts facts, const Progress& progress = {});
+  static Result<Replay> read(const std::string& folder, RunFacts facts, const ReadProgress& progress = {});
 
   double from() const { return frames_.front().time; }
   double to() const { return frames_.back().time; }
