@@ -86,6 +86,9 @@ Status write_receipts(const ReceiptArguments& arguments) {
       show_headway(meter, {.what = what, .done = bytes, .total = of, .bytes = true});
     };
   };
+  // The files may grow: what is read before the audit, that one has seen.
+  SHOAL_ASSIGN(const AcceptedWork work, accepted_work(arguments.events, progress("reading event files")));
+  end_status();
   SHOAL_ASSIGN(const AuditReport audit, audit_folder(arguments.events, progress("auditing")));
   end_status();
   if (audit.verdict() == AuditVerdict::kViolated)
@@ -93,8 +96,6 @@ Status write_receipts(const ReceiptArguments& arguments) {
                                                ": the audit finds violations, and what is not counted "
                                                "right is not signed. HINT: shoal audit " +
                                                arguments.events);
-  SHOAL_ASSIGN(const AcceptedWork work, accepted_work(arguments.events, progress("reading event files")));
-  end_status();
   if (work.run.bytes != key.id().bytes)
     return make_error(ErrorCode::kInput, arguments.folder + " is run " + short_name(key.id()) + ", and the events in " +
                                              arguments.events + " are of run " + short_name(work.run));
