@@ -27,19 +27,32 @@ Result<double> judge(std::span<float> values, const NormGuard::Bound& bound, Jud
   return make_error(ErrorCode::kMalformed, text.str());
 }
 
+// kTooLarge out of a pass is memory that ended here (stages/executor.h): nobody who sends may say that.
+Error of_sender(const Error& error) {
+  return error.code == ErrorCode::kTooLarge ? make_error(ErrorCode::kMalformed, error.message) : error;
+}
+
 Result<double> judged(std::span<float> values, const std::optional<NormGuard::Bound>& bound, Judged& input) {
   return bound ? judge(values, *bound, input) : root_mean_square(values);
 }
 
 }  // namespace
 
+Result<HostTensor> decode_tokens(const Bytes& frame, DType dtype, const Shape& shape) {
+  auto tokens = decode_tensor(frame, dtype, shape);
+  if (!tokens.ok()) return of_sender(tokens.error());
+  return tokens;
+}
+
 Result<double> ActivationCoder::decode(const PlacedSpace& to) {
   if (bases_.above) {
     auto after = decode_activation(*bases_.above, frame_, bases_.incoming, to.shape, to.on_host());
     base_missing_ = !after.ok() && after.code() == ErrorCode::kGone;
-    SHOAL_ASSIGN(after_, std::move(after));
+    if (!after.ok()) return of_sender(after.error());
+    after_ = *std::move(after);
   } else {
-    SHOAL_TRY(decode_tensor_into(frame_, to.dtype, to.shape, to.on_host()));
+    const Status decoded = decode_tensor_into(frame_, to.dtype, to.shape, to.on_host());
+    if (!decoded.ok()) return of_sender(decoded.error());
   }
   return judged(to.f32_on_host(), bound_, input_);
 }
@@ -54,10 +67,9 @@ Status ActivationCoder::encode(const PlacedTensor& from) {
 }
 
 Result<double> GradientCoder::decode(const PlacedSpace& to) {
-  bad_input_ = true;
-  SHOAL_TRY(decode_tensor_into(frame_, to.dtype, to.shape, to.on_host()));
-  SHOAL_ASSIGN(const double rms, judged(to.f32_on_host(), bound_, input_));
-  bad_input_ = !std::isfinite(rms);
+  const Status decoded = decode_tensor_into(frame_, to.dtype, to.shape, to.on_host());
+  auto rms = decoded.ok() ? judged(to.f32_on_host(), bound_, input_) : Result<double>(of_sender(decoded.error()));
+  bad_input_ = !rms.ok() || !std::isfinite(*rms);
   return rms;
 }
 

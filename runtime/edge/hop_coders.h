@@ -26,6 +26,9 @@ struct ForwardBases {
   Base incoming{}, outgoing{};
 };
 
+// Text tokens as they came. ERRORS: those of decode_tensor, kMalformed in place of kTooLarge.
+Result<HostTensor> decode_tokens(const Bytes& frame, DType dtype, const Shape& shape);
+
 // For a forward or an evaluation: an activation from the stage above, one for the stage below.
 class ActivationCoder final : public FrameCoder {
  public:
@@ -34,7 +37,7 @@ class ActivationCoder final : public FrameCoder {
   ActivationCoder(Bytes frame, ForwardBases bases, CodecId below, std::uint64_t seed,
                   std::optional<NormGuard::Bound> bound)
       : frame_(std::move(frame)), bases_(std::move(bases)), below_(below), seed_(seed), bound_(bound) {}
-  // ERRORS: those of decode_tensor; kGone (base_missing()); kMalformed (too large).
+  // ERRORS: those of decode_tensor, kMalformed in place of kTooLarge; kGone (base_missing()).
   Result<double> decode(const PlacedSpace& to) override;
   Status encode(const PlacedTensor& from) override;
 

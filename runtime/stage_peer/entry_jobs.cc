@@ -135,7 +135,7 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
         const Shape shape{std::int64_t{config->data.sequences}, std::int64_t{executor.spec().model.positions} + 1};
         outcome->output = guard_memory("a forward's text tokens", [&]() -> Result<ForwardOutput> {
           SHOAL_TRY(memory_point());
-          SHOAL_ASSIGN(HostTensor tokens, decode_tensor(tensors->input.front(), config->token_dtype(), shape));
+          SHOAL_ASSIGN(HostTensor tokens, decode_tokens(tensors->input.front(), config->token_dtype(), shape));
           const ForwardInput input{serial, tensors->microbatch, std::move(tokens)};
           return evaluate ? executor.evaluate(input, outcome->coder) : executor.forward(input, outcome->coder);
         });

@@ -119,7 +119,7 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
     return truth;
   }
   // The stage above sends a microbatch with this activation; its forward runs.
-  void forward(std::uint64_t serial, const Bytes& activation) {
+  void forward(std::uint64_t serial, const Bytes& activation, const Bytes& ids = raw(tokens(), TensorRole::kTokens)) {
     Forward message;
     message.microbatch = naming::id(serial);
     message.sample = SampleId(serial);
@@ -127,7 +127,7 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
     message.above = {naming::session(1), naming::session(kAbove)};
     message.stage = StageId(1);
     entries.on_forward(remote_of(kAbove), message, ++transfer);
-    Result<std::vector<Bytes>> frames = std::vector<Bytes>{raw(tokens(), TensorRole::kTokens), activation};
+    Result<std::vector<Bytes>> frames = std::vector<Bytes>{ids, activation};
     ASSERT_TRUE(entries.on_frames(remote_of(kAbove), transfer, frames));
     (void)jobs.start_release();  // of what failed before
     ASSERT_TRUE(jobs.start_next());
@@ -269,6 +269,31 @@ TEST_F(MemoryTest, ThatDoesNotHoldOneMicrobatchMakesItLeave) {
   forward(1, raw(truth_of(1).activation_in, TensorRole::kActivation));
   EXPECT_EQ(told_to_leave, 1);
   EXPECT_TRUE(lost.empty()) << "it leaves in order";
+}
+
+// A frame of nine extents is refused as too large, which is not memory that ended.
+TEST_F(MemoryTest, IsNotWhatASenderSaysOfItsFrames) {
+  const auto vast = [](const Bytes& frame) {
+    constexpr std::size_t kDimsAt = 8;  // docs/WIRE.md
+    Buffer buffer(frame.size());
+    std::ranges::copy(frame.view(), buffer.data());
+    buffer.data()[kDimsAt] = 9;
+    return std::move(buffer).freeze();
+  };
+  forward(1, vast(raw(truth_of(1).activation_in, TensorRole::kActivation)));
+  EXPECT_EQ(state_of(1), std::nullopt);
+  forward(2, raw(truth_of(2).activation_in, TensorRole::kActivation), vast(raw(tokens(), TensorRole::kTokens)));
+  EXPECT_EQ(state_of(2), std::nullopt);
+  EXPECT_EQ(told_to_leave, 0);
+
+  // Nor does it cost the graphs of others.
+  const Truth truth = truth_of(3);
+  forward(3, raw(truth.activation_in, TensorRole::kActivation));
+  const std::vector<Sent> asked = take<Forward>(kBelow);
+  forward(4, raw(truth_of(4).activation_in, TensorRole::kActivation));
+  backward(4, vast(raw(truth_of(4).gradient_in, TensorRole::kGradient)));
+  EXPECT_EQ(executor->graph_count(), 2u);
+  EXPECT_EQ(told_to_leave, 0);
 }
 
 class AutoCodecTest : public LinesTest {
