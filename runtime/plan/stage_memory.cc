@@ -54,6 +54,21 @@ std::uint64_t inputs_of_layers(const RunConfig& config, const StageSpec& spec) {
   return (layers - (spec.is_first() ? 0 : 1)) * kFloat * spec.model.dim * config.targets_per_microbatch();
 }
 
+// What a backward has made when it comes to the graph of the first layer, beyond the inputs of layers that went
+// meanwhile; with the first matrix of that layer's own, which is made before anything of the graph goes.
+std::uint64_t gradients_beside_graph(const RunConfig& config, const StageSpec& spec) {
+  if (config.compute.recompute != Recompute::kBlock) return 0;
+  std::uint64_t made = 0, largest = 0;
+  for (const ParameterSpec& one : parameters_of(spec)) {
+    const std::uint64_t bytes = kFloat * static_cast<std::uint64_t>(element_count(one.shape));
+    if (one.part > 1 + spec.first_layer) made += bytes;
+    if (one.part == 1 + spec.first_layer) largest = std::max(largest, bytes);
+  }
+  made += largest;
+  const std::uint64_t layers = spec.end_layer - spec.first_layer;
+  return made - std::min(made, (layers - 1) * kFloat * spec.model.dim * config.targets_per_microbatch());
+}
+
 // Beside its graph: the decoded input, which undoes need, and frames as they came and go. Once the graph is gone, also
 // the gradient as it was decoded, and as it goes up.
 std::uint64_t frames_of_entry(const RunConfig& config, const StageSpec& spec, std::uint64_t graph_waiting) {
@@ -114,7 +129,7 @@ std::string mebibyte_text(std::uint64_t bytes) { return std::to_string((bytes + 
 std::uint64_t StageMemory::peak(std::uint64_t entries) const {
   // One graph goes while the gradients grow.
   const std::uint64_t here = graphs_wait ? graph : 0;
-  const std::uint64_t pass = std::max(graph, gradients) - here + passing + (inputs_wait ? 0 : inputs);
+  const std::uint64_t pass = std::max(graph + beside_graph, gradients) - here + passing + (inputs_wait ? 0 : inputs);
   return state() + loss + entries * entry() + std::max(round + pass, prepared);
 }
 
@@ -138,6 +153,7 @@ StageMemory stage_memory(const RunConfig& config, const StageSpec& spec) {
   memory.round = round_of(config, array);
   memory.prepared = kPreparedArrays * array;
   memory.gradients = array;
+  memory.beside_graph = gradients_beside_graph(config, spec);
   memory.passing =
       kFloat * row_of(spec.model.family).layer_floats(spec.model).passing * config.targets_per_microbatch();
   memory.loss = loss_of(config, spec);
@@ -179,7 +195,8 @@ Result<std::size_t> credits_within(std::uint64_t memory_bytes, const RunConfig& 
                                                 mebibyte_text(least) + " of memory, allowed are " +
                                                 mebibyte_text(memory_bytes) + ": give more with --memory");
   return static_cast<std::size_t>(
-      std::min<std::uint64_t>(kCreditsLeast + (memory_bytes - least) / memory.entry(), kCreditsMax));
+      std::min<std::uint64_t>(kCreditsLeast + (memory_bytes - least) / std::max<std::uint64_t>(1, memory.entry()),
+                              kCreditsMax));  // a model of one stage keeps nothing of an entry
 }
 
 }  // namespace shoal

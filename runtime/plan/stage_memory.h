@@ -6,7 +6,8 @@
 // next, two moments, two accumulators, the anchor, and with diloco its outer momentum. While a round's parts are put
 // together, beside passes: its own part, those of others, their sum and what it started from; while it is prepared: the
 // sum and three candidates. A backward's gradients grow to one array while its graph goes, so that of both the larger
-// counts. An image, for a joiner, a checkpoint or --save, is made between two rounds and may still stand in the next.
+// counts; where the layers' graphs are made one after the other, the first layer's stands beside the gradients of all
+// others. An image, for a joiner, a checkpoint or --save, is made between two rounds and may still stand in the next.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -37,6 +38,7 @@ struct StageMemory {          // bytes, but for the first
   // ---- for a while ----
   std::uint64_t round = 0, prepared = 0;  // while parts are put together; while the candidate is made
   std::uint64_t gradients = 0;            // of all parameters, as a backward makes them
+  std::uint64_t beside_graph = 0;         // of these, where layers' graphs are made one after the other
   std::uint64_t passing = 0;              // of a pass
   std::uint64_t loss = 0;                 // the last stage: pieces of logits, and the head's gradient
   std::uint64_t image = 0;

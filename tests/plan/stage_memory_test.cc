@@ -24,6 +24,14 @@ TEST(StageMemoryTest, CreditsFollowTheMemoryLeftBesideTheStage) {
   EXPECT_EQ(credits_within(memory.needed(1000), config, spec).value(), kCreditsMax);
 }
 
+TEST(StageMemoryTest, AModelOfOneStageKeepsNothingOfAMicrobatch) {
+  RunConfig config = small_run();
+  config.pipeline.stages = 1;
+  const StageSpec spec = split_model(config.model_spec(), 1)->front();
+  ASSERT_EQ(stage_memory(config, spec).entry(), 0u);
+  EXPECT_EQ(credits_within(stage_memory(config, spec).needed(2) + 1000, config, spec).value(), kCreditsMax);
+}
+
 TEST(StageMemoryTest, UsualCreditsAreOneReplicasShareOfWhatIsInFlight) {
   RunConfig config = small_run();
   config.pipeline.replicas = 2;
@@ -75,6 +83,9 @@ TEST(StageMemoryTest, ThePeakHasTheLargerOfAGraphAndTheGradients) {
   EXPECT_EQ(memory.peak(3), 1000u + 3 * 77 + 40 + 30);
   memory.gradients = 60;
   EXPECT_EQ(memory.peak(3), 1000u + 3 * 77 + 50) << "a round's candidate is made between two passes";
+  memory.graphs_wait = false;
+  memory.beside_graph = 35;
+  EXPECT_EQ(memory.peak(3), 1000u + 3 * 7 + 40 + 70 + 35) << "layer by layer, gradients stand beside a graph";
 }
 
 TEST(StageMemoryTest, Bf16KeepsCopiesOfTheMatricesAndLessOfEachMicrobatch) {
@@ -117,6 +128,7 @@ TEST(StageMemoryTest, LayerByLayerTheInputsWaitAndOneLayersGraphIsMade) {
   EXPECT_EQ(last.inputs, raw_bytes(config)) << "its first layer reads what was decoded";
   EXPECT_EQ(block.graph, raw_bytes(config) * (16 + 1));
   EXPECT_EQ(block.entry(), block.frames + block.inputs);
+  EXPECT_EQ(stage.beside_graph, 0u);
   EXPECT_LT(stage.entry(), block.entry());
   EXPECT_LT(block.peak(8), kept.peak(8));
   EXPECT_LT(last.peak(8), kept_last.peak(8)) << "a last stage too";
