@@ -16,7 +16,7 @@ class EntryCredits {
   // Memory ended in the pass of one of `live` entries. From now on half as many are taken at a time; 0: that was the
   // only one. None: there are still more than may be, since that was halved before.
   std::optional<std::size_t> out_of_memory(std::size_t live) {
-    if (live > credits_) return std::nullopt;
+    if (live > limit(true)) return std::nullopt;
     credits_ = std::max<std::size_t>(live / 2, 1);
     recovery_ = 0;
     return live / 2;

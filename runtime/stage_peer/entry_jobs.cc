@@ -260,9 +260,10 @@ void EntryJobs::backward(const Job& job) {
           note_memory(outcome->output.error());
           note_refused(serial, name_of(outcome->output.code()), "gradient made here, of an activation");
         }
-        const Bytes& frame = outcome->coder.made();
-        meters_.encoded(frame.size());
-        tensors->gradient_out = frame;
+        if (ok) {  // else what was made goes nowhere
+          tensors->gradient_out = outcome->coder.made();
+          meters_.encoded(tensors->gradient_out.size());
+        }
         tensors->gradient_in = {};
         entries_.ledger().backward_done(serial, ok, ok ? outcome->output->stamp : 0, ok && outcome->output->recomputed,
                                         microseconds_of(now - started));
@@ -275,8 +276,9 @@ void EntryJobs::note_memory(const Error& error) {
   if (!left) return;  // more are here than may be by now
   if (*left == 0) return owner_.on_out_of_memory(error.message);
   log_warning("stage ", options_.spec.stage, ": memory ended in a pass: from now on it takes ", *left,
-              " microbatches at a time at most. HINT: end other programs; a run file with [compute] recompute = "
-              "\"stage\" or dtype = \"bf16\", or with more [pipeline] stages, needs less of each peer");
+              " microbatches at a time at most. HINT: end other programs; a run file with [compute] recompute = \"",
+              options_.spec.is_last() ? "block" : "stage",
+              "\" or dtype = \"bf16\", or with more [pipeline] stages, needs less of each peer");
 }
 
 void EntryJobs::note_refused(EntrySerial serial, std::string_view why, std::string_view role) {

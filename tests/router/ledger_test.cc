@@ -129,6 +129,9 @@ TEST(LedgerTest, WhereMemoryEndedHalfAsManyAreTaken) {
   EXPECT_EQ(credits.out_of_memory(2), 1u);
   EXPECT_EQ(credits.out_of_memory(1), 0u);
   EXPECT_EQ(credits.limit(true), 1u);
+
+  EntryCredits full(16, 4);
+  EXPECT_EQ(full.out_of_memory(18), 9u) << "two of them came for gradients that wait: nothing was halved before";
 }
 
 TEST(LedgerTest, AJoinNeedsNoCreditAndAtMostFourClaimsStandOnOneEntry) {
