@@ -79,6 +79,7 @@ Result<std::string> choose_device(const std::string& wish) {
 std::uint64_t take_device_peak(const std::string& device) {
   const c10::Device asked(device);
   if (asked.is_cpu()) return 0;
+  at::globalContext().lazyInitDevice(asked.type());  // an allocator that nobody has begun has no figures, and throws
   c10::DeviceAllocator* const allocator = c10::getDeviceAllocator(asked.type());
   const auto kinds = allocator->getDeviceStats(asked.index()).allocated_bytes;
   allocator->resetPeakStats(asked.index());
