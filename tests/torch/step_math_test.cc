@@ -3,6 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
+#include <initializer_list>
+
 #include "tests/torch/torch_maker.h"
 
 namespace shoal {
@@ -30,79 +33,89 @@ InnerStep looking_ahead(std::uint64_t number) {
   return step;
 }
 
+// The same three microbatches and steps on each of the chains; `step_of` is asked right before a chain's step,
+// `compare` when all of them made it.
+void three_steps(std::initializer_list<Chain*> chains,
+                 const std::function<InnerStep(Chain& chain, std::uint64_t number)>& step_of,
+                 const std::function<void(std::uint64_t number)>& compare) {
+  for (std::uint64_t number = 1; number <= 3; ++number) {
+    for (Chain* chain : chains) {
+      chain->count(number, kA);
+      chain->at(0).settle(number);
+      ASSERT_TRUE(chain->at(0).inner_step(kA, step_of(*chain, number)).ok());
+    }
+    compare(number);
+  }
+}
+
+// Everybody goes on from the first one's parameters, so that what is compared is one step and the moments.
+void expect_same_step(Chain& first, Chain& near, double tolerance, Chain* other = nullptr) {
+  const std::vector<float> own = first.read(0, ArenaRole::kCurrent);
+  expect_near(near.read(0, ArenaRole::kCurrent), own, tolerance);
+  near.write(0, ArenaRole::kCurrent, own);
+  if (other == nullptr) return;
+  EXPECT_NE(other->read(0, ArenaRole::kCurrent), own);
+  other->write(0, ArenaRole::kCurrent, own);
+}
+
 TEST(StepMathTest, TensorMathLooksAheadAsTheHostDoes) {
   Chain host(torch_maker(kHost), contract_model(), 1), tensors(torch_maker(kTensors), contract_model(), 1),
       plain(torch_maker(kHost), contract_model(), 1);
-  for (std::uint64_t number = 1; number <= 3; ++number) {
-    for (Chain* chain : {&host, &tensors, &plain}) {
-      chain->count(number, kA);
-      chain->at(0).settle(number);
-      InnerStep step = looking_ahead(number);
-      if (chain == &plain) step.look_ahead = step.look_ahead_before = 0;
-      ASSERT_TRUE(chain->at(0).inner_step(kA, step).ok());
-    }
-    // Everybody goes on from the host's parameters: what is compared is one step and the moments.
-    const std::vector<float> own = host.read(0, ArenaRole::kCurrent);
-    expect_near(tensors.read(0, ArenaRole::kCurrent), own, 1e-5);
-    EXPECT_NE(plain.read(0, ArenaRole::kCurrent), own);
-    for (Chain* chain : {&tensors, &plain}) chain->write(0, ArenaRole::kCurrent, own);
-  }
+  three_steps(
+      {&host, &tensors, &plain},
+      [&](Chain& chain, std::uint64_t number) {
+        InnerStep step = looking_ahead(number);
+        if (&chain == &plain) step.look_ahead = step.look_ahead_before = 0;
+        return step;
+      },
+      [&](std::uint64_t) { expect_same_step(host, tensors, 1e-5, &plain); });
 }
 
 // The way of a GPU with the twins in the place of CUDA's kernels, which tests/kernels holds to them: three steps that
 // look ahead, with a round's shift pending at the second.
 TEST(StepMathTest, KernelsGiveTheBitsOfTheHost) {
   Chain host(torch_maker(kHost), contract_model(), 1), kernels(torch_maker(kKernels), contract_model(), 1);
-  for (std::uint64_t number = 1; number <= 3; ++number) {
-    for (Chain* chain : {&host, &kernels}) {
-      chain->count(number, kA);
-      chain->at(0).settle(number);
-      if (number == 2) {
-        std::vector<float> moved = chain->read(0, ArenaRole::kCurrent);
-        chain->write(0, ArenaRole::kSnapshot, moved);
-        for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += 1e-3f * static_cast<float>(i % 7);
-        chain->write(0, ArenaRole::kCandidate, moved);
-        chain->at(0).set_shift();
-      }
-      ASSERT_TRUE(chain->at(0).inner_step(kA, looking_ahead(number)).ok());
-    }
-    for (const ArenaRole role : {ArenaRole::kCurrent, ArenaRole::kMoment1, ArenaRole::kMoment2})
-      EXPECT_EQ(kernels.read(0, role), host.read(0, role)) << "step " << number;
-  }
+  three_steps(
+      {&host, &kernels},
+      [](Chain& chain, std::uint64_t number) {
+        if (number == 2) {
+          std::vector<float> moved = chain.read(0, ArenaRole::kCurrent);
+          chain.write(0, ArenaRole::kSnapshot, moved);
+          for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += 1e-3f * static_cast<float>(i % 7);
+          chain.write(0, ArenaRole::kCandidate, moved);
+          chain.at(0).set_shift();
+        }
+        return looking_ahead(number);
+      },
+      [&](std::uint64_t number) {
+        for (const ArenaRole role : {ArenaRole::kCurrent, ArenaRole::kMoment1, ArenaRole::kMoment2})
+          EXPECT_EQ(kernels.read(0, role), host.read(0, role)) << "step " << number;
+      });
 }
 
 TEST(StepMathTest, KernelsStepMatricesAsTensorsDo) {
   Chain tensors(torch_maker(kTensors), contract_model(), 1), kernels(torch_maker(kKernels), contract_model(), 1);
-  for (std::uint64_t number = 1; number <= 3; ++number) {
-    for (Chain* chain : {&tensors, &kernels}) {
-      chain->count(number, kA);
-      chain->at(0).settle(number);
-      InnerStep step = looking_ahead(number);
-      step.muon = true;
-      ASSERT_TRUE(chain->at(0).inner_step(kA, step).ok());
-    }
-    const std::vector<float> own = tensors.read(0, ArenaRole::kCurrent);
-    expect_near(kernels.read(0, ArenaRole::kCurrent), own, 1e-5);
-    kernels.write(0, ArenaRole::kCurrent, own);
-  }
+  three_steps(
+      {&tensors, &kernels},
+      [](Chain&, std::uint64_t number) {
+        InnerStep step = looking_ahead(number);
+        step.muon = true;
+        return step;
+      },
+      [&](std::uint64_t) { expect_same_step(tensors, kernels, 1e-5); });
 }
 
 TEST(StepMathTest, TensorMathStepsMatricesAsTheHostDoes) {
   Chain host(torch_maker(kHost), contract_model(), 1), tensors(torch_maker(kTensors), contract_model(), 1),
       plain(torch_maker(kHost), contract_model(), 1);
-  for (std::uint64_t number = 1; number <= 3; ++number) {
-    for (Chain* chain : {&host, &tensors, &plain}) {
-      chain->count(number, kA);
-      chain->at(0).settle(number);
-      InnerStep step = looking_ahead(number);
-      step.muon = chain != &plain;
-      ASSERT_TRUE(chain->at(0).inner_step(kA, step).ok());
-    }
-    const std::vector<float> own = host.read(0, ArenaRole::kCurrent);
-    expect_near(tensors.read(0, ArenaRole::kCurrent), own, 1e-4);
-    EXPECT_NE(plain.read(0, ArenaRole::kCurrent), own);
-    for (Chain* chain : {&tensors, &plain}) chain->write(0, ArenaRole::kCurrent, own);
-  }
+  three_steps(
+      {&host, &tensors, &plain},
+      [&](Chain& chain, std::uint64_t number) {
+        InnerStep step = looking_ahead(number);
+        step.muon = &chain != &plain;
+        return step;
+      },
+      [&](std::uint64_t) { expect_same_step(host, tensors, 1e-4, &plain); });
 }
 
 // The tensor operations of a plain step, in the order that they had before a step could look ahead.

@@ -58,7 +58,7 @@ TEST(TorchDeviceTest, FactsNameTheLibrary) {
   for (const auto& [name, value] : facts) EXPECT_FALSE(value.empty()) << name;
 }
 
-// The whole contract on a GPU, where there is one.
+// Passes, an undo and a step on a GPU, where there is one, by kernels and by tensors.
 TEST(TorchGpuTest, AStepOnTheGpuEqualsTheOneOnTheCpu) {
   if (!gpu_usable()) GTEST_SKIP() << choose_device("cuda").error().message;
   const auto maker = [](const char* device, StepPath path) {
