@@ -65,12 +65,12 @@ class StageExecutor {
   // A text at the anchor, for as long as it stands.
   virtual std::unique_ptr<TextStage> begin_text() = 0;
 
-  // Decodes the gradient of the stage's output (B, T, d) kF32 (none on the last stage), writes one scratch gradient,
-  // screens it, adds it and the microbatch's tag to the window, encodes the gradient of the stage's input: d(sum of
-  // losses)/d(input activation), (B, T, d) (none on the first stage). Runs forward again at the current stamp when the
+  // Decodes the gradient of the stage's output (B, T, d) kF32 (none on the last stage), makes one scratch gradient,
+  // encodes that of the stage's input: d(sum of losses)/d(input activation), (B, T, d) (none on the first stage), and
+  // adds the rest, screened, and the microbatch's tag to the window. Runs forward again at the current stamp when the
   // graph was dropped. Keeps both inputs as tensors, so that undo can repeat it. Without a window nothing is added, and
-  // the entry is forgotten: its gradient came too late to be used here, what it hands on may still be of use.
-  // ERRORS: kNonFinite (by microbatch and role), kGone (no such entry), the coder's; nothing was added.
+  // the entry is forgotten: its gradient came too late here, what it hands on may still be of use. ERRORS: kNonFinite
+  // (microbatch, role), kGone (no entry), kTooLarge (device memory), the coder's: nothing was added, nor is to be sent.
   virtual Result<BackwardOutput> backward(EntrySerial entry, FrameCoder& coder, std::optional<WindowSlot> window) = 0;
 
   // Takes a counted entry out of its window: same gradient, at the weights that made it, with the sign flipped; then

@@ -55,7 +55,7 @@ class FrameCoder {
   // (kernels/norm.h), which is not finite when a value is not: the executor refuses those and names them, without
   // reading the tensor once more.
   virtual Result<double> decode(const PlacedSpace& to) = 0;
-  // Takes what goes on, which is finite. ERRORS: of an activation only; a gradient is counted by then.
+  // Takes what goes on, which is finite. A gradient is not counted yet, and on an error never will be.
   virtual Status encode(const PlacedTensor& from) = 0;
 };
 

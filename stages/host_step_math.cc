@@ -18,9 +18,7 @@ class HostStepMath final : public StepMath {
   Status begin_screen(std::span<const at::Tensor>) override { return Status::success(); }
 
   Status screened(std::span<const at::Tensor> gradients, const MicrobatchId& microbatch) override {
-    for (std::size_t i = 0; i < gradients.size(); ++i)
-      SHOAL_TRY(screen(floats_of(gradients[i]), microbatch, "gradient of " + parameters_[i].name));
-    return Status::success();
+    return screen_gradients(gradients, parameters_, microbatch);
   }
 
   void add(std::span<const at::Tensor> gradients, ArenaRole accumulator, float sign) override {

@@ -44,9 +44,7 @@ class KernelStepMath final : public StepMath {
   Status screened(std::span<const at::Tensor> gradients, const MicrobatchId& microbatch) override {
     torch_stream().synchronize();
     if (read<NonFinite>(found_here_).count == 0) return Status::success();
-    for (std::size_t i = 0; i < gradients.size(); ++i)
-      SHOAL_TRY(screen(floats_of(gradients[i].cpu()), microbatch, "gradient of " + parameters_[i].name));
-    return Status::success();
+    return screen_gradients(gradients, parameters_, microbatch);
   }
 
   void add(std::span<const at::Tensor> gradients, ArenaRole accumulator, float sign) override {

@@ -26,9 +26,7 @@ class TensorStepMath final : public StepMath {
 
   Status screened(std::span<const at::Tensor> gradients, const MicrobatchId& microbatch) override {
     if (finite_.item<bool>()) return Status::success();
-    for (std::size_t i = 0; i < gradients.size(); ++i)
-      SHOAL_TRY(screen(floats_of(gradients[i].cpu()), microbatch, "gradient of " + parameters_[i].name));
-    return Status::success();
+    return screen_gradients(gradients, parameters_, microbatch);
   }
 
   void add(std::span<const at::Tensor> gradients, ArenaRole accumulator, float sign) override {

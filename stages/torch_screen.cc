@@ -1,10 +1,12 @@
 #include "stages/torch_screen.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
 
 #include <atomic>
 
 #include "kernels/accumulate.h"
+#include "stages/torch_tensors.h"
 #include "stages/windowed_executor.h"
 
 namespace shoal {
@@ -25,6 +27,13 @@ Status screen(std::span<const float> values, const MicrobatchId& microbatch, std
   });
   if (finite) return Status::success();
   return check_finite(values, microbatch, role);
+}
+
+Status screen_gradients(std::span<const at::Tensor> gradients, std::span<const ParameterSpec> parameters,
+                        const MicrobatchId& microbatch) {
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    SHOAL_TRY(screen(floats_of(gradients[i].cpu()), microbatch, "gradient of " + parameters[i].name));
+  return Status::success();
 }
 
 }  // namespace shoal

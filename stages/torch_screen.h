@@ -6,6 +6,11 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "kernels/parallel_for.h"
+#include "stages/stage_spec.h"
+
+namespace at {
+class Tensor;
+}
 
 namespace shoal {
 
@@ -16,5 +21,9 @@ ParallelFor torch_for();
 
 // ERRORS: kNonFinite, by microbatch and role.
 Status screen(std::span<const float> values, const MicrobatchId& microbatch, std::string_view role);
+// The gradients of all parameters in their order, contiguous f32 on any device. ERRORS: kNonFinite, by microbatch and
+// parameter.
+Status screen_gradients(std::span<const at::Tensor> gradients, std::span<const ParameterSpec> parameters,
+                        const MicrobatchId& microbatch);
 
 }  // namespace shoal
