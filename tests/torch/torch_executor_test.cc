@@ -12,12 +12,13 @@ namespace shoal {
 namespace {
 
 // The same model as torch_maker's, as the base of adapters.
-ExecutorMaker adapters_maker(ComputeType compute = ComputeType::kFp32) {
-  return {compute == ComputeType::kBf16 ? "bf16_adapters" : "adapters",
+ExecutorMaker adapters_maker(ComputeType compute = ComputeType::kFp32, Recompute recompute = Recompute::kNone) {
+  return {std::string(compute == ComputeType::kBf16 ? "bf16_adapters" : "adapters") +
+              (recompute == Recompute::kBlock ? "_by_block" : ""),
           [=](const StageSpec& base) {
             StageSpec spec = base;
             spec.model.lora_rank = 2;
-            auto executor = torch_maker(kHost, 1, compute).make(spec);
+            auto executor = *make_torch_executor(spec, {.device = "cpu", .compute = compute, .recompute = recompute});
             initialise(base, executor->arena().span(ArenaRole::kBase));
             executor->arena().push(ArenaRole::kBase);
             return executor;
@@ -34,15 +35,27 @@ ExecutorMaker recompute_maker(Recompute recompute) {
 constexpr ComputeType kNarrow = ComputeType::kBf16;
 INSTANTIATE_TEST_SUITE_P(Torch, ExecutorContract,
                          ::testing::Values(torch_maker(kHost), torch_maker(kTensors), torch_maker(kKernels),
-                                           adapters_maker(), torch_maker(kHost, 1, kNarrow),
-                                           torch_maker(kTensors, 1, kNarrow), adapters_maker(kNarrow),
-                                           recompute_maker(Recompute::kStage), recompute_maker(Recompute::kBlock)),
+                                           adapters_maker(), adapters_maker(ComputeType::kFp32, Recompute::kBlock),
+                                           torch_maker(kHost, 1, kNarrow), torch_maker(kTensors, 1, kNarrow),
+                                           adapters_maker(kNarrow), recompute_maker(Recompute::kStage),
+                                           recompute_maker(Recompute::kBlock)),
                          [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(Torch, TextContract,
                          ::testing::Values(torch_maker(kHost), torch_maker(kTensors), adapters_maker()),
                          [](const auto& info) { return info.param.name; });
 
 TorchExecutor& executor_of(Chain& chain, std::size_t stage) { return dynamic_cast<TorchExecutor&>(chain.at(stage)); }
+
+// Embedding and head have nothing that is trained.
+TEST(TorchExecutorTest, AdaptersLayerByLayerGiveTheSameBits) {
+  for (const std::size_t stages : {1, 2, 4}) {
+    Chain kept(adapters_maker(), four_layer_model(), stages),
+        again(adapters_maker(ComputeType::kFp32, Recompute::kBlock), four_layer_model(), stages);
+    for (Chain* chain : {&kept, &again}) chain->count(1, kA);
+    for (std::size_t k = 0; k < stages; ++k)
+      EXPECT_EQ(kept.read(k, ArenaRole::kAccumulatorA), again.read(k, ArenaRole::kAccumulatorA));
+  }
+}
 
 // Adapters train beside a base that nothing writes, and compute what the base does into which they are merged.
 TEST(TorchExecutorTest, AdaptersAreTheModelIntoWhichTheyAreMerged) {
