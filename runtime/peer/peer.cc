@@ -71,6 +71,7 @@ void Peer::end_session(const std::string& why) {
     return finish("", make_error(ErrorCode::kStale, "session " + short_name(session()) + " is over: " + why));
   if (!pause_) owner_.on_notice("session " + short_name(session()) + " is over (" + why + "): joining again");
   leaving_ = {};
+  spent_.reset();  // of this session: the next one finds out for itself
   state_.move(PeerPhase::kRestarting, why);
   life_->lifetime.end();
   if (life_->stage) life_->stage->stop();
@@ -330,6 +331,10 @@ std::optional<std::pair<StageId, Version>> Peer::held_state() const {
   return std::nullopt;
 }
 
+bool Peer::holds_alone() const {
+  return life_->membership && life_->membership->last_holder() && held_state().has_value();
+}
+
 void Peer::on_serving(Version version) {
   owner_.on_notice("serving stage " + std::to_string(spec_->stage.value) + " from version " +
                    std::to_string(version.value));
@@ -359,7 +364,7 @@ void Peer::set_pause(const std::optional<std::string>& why) {
   if (state_.is(PeerPhase::kPaused)) return state_.because(*why);
   if (wanted) return;
   pause_->in_order = state_.is(PeerPhase::kRestarting) || stage_peer() == nullptr || !life_->stage->serving();
-  if (state_.is(PeerPhase::kRestarting)) return;
+  if (state_.is(PeerPhase::kRestarting)) return void(pause_->last_holder = holds_alone());
   const bool moves = leaving_.to().has_value();
   if (pause_->in_order) {
     if (life_->membership) life_->membership->leave_at_once();

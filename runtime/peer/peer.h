@@ -212,6 +212,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   void on_manifest(const Manifest& manifest);
   Status close_to_strangers();  // a run with keys: its keys and the launching process alone may dial us
   void start_membership();
+  bool holds_alone() const;  // the stage's state, as far as the list says. REQUIRES: a session
   bool authority_is_linked() const { return life_->transport->remote(authority()).has_value(); }
   PeerId authority() const { return as_peer(options_.run); }
 

@@ -1,5 +1,5 @@
-// From a ticket's addresses to a place in the run: the link to the authority, the manifest, the admission; and which
-// part takes a message; and how it leaves that place.
+// From a ticket's addresses to a place in the run: the link to the authority, the manifest, the admission; which part
+// takes a message; and how it leaves that place.
 #include <algorithm>
 
 #include "common/log.h"
@@ -252,11 +252,11 @@ void Peer::check_leaving() {
   Membership& membership = *life_->membership;
   if (authority_is_linked()) state_.because(leaving_reason());
   const Leaving::Step step =
-      leaving_.next(env_.loop.now(), {.last_holder = membership.last_holder() && held_state().has_value(),
+      leaving_.next(env_.loop.now(), {.last_holder = holds_alone(),
                                       .quiet = stage_peer()->quiet(),
                                       .asked = state_.is(PeerPhase::kLeaving),
                                       .held_up = !authority_is_linked() || stage_peer()->in_round()});
-  if (leaving_.pauses()) pause_->last_holder = membership.last_holder() && held_state().has_value();
+  if (leaving_.pauses()) pause_->last_holder = holds_alone();
   if (step.tell_last && leaving_.to()) {
     leaving_ = {};
     return end_session("it stays: it is the last holder of the stage's state");

@@ -29,6 +29,22 @@ class ScarceExecutor final : public IntegerExecutor {
   std::uint64_t made_ = 0;
 };
 
+// Its memory holds no graph while it is `*ended`.
+class EndingExecutor final : public IntegerExecutor {
+ public:
+  EndingExecutor(const StageSpec& spec, std::shared_ptr<StageExecutor*> ended)
+      : IntegerExecutor(spec), ended_(std::move(ended)) {}
+
+ protected:
+  Result<Computed> compute(const StageInput& input, ArenaRole weights, bool keep_graph) override {
+    if (keep_graph && *ended_ == this) return make_error(ErrorCode::kTooLarge, "memory holds no graph");
+    return IntegerExecutor::compute(input, weights, keep_graph);
+  }
+
+ private:
+  const std::shared_ptr<StageExecutor*> ended_;
+};
+
 class ScarceMemoryTest : public testing::TestWithParam<std::tuple<RuleId, std::uint64_t>> {
  protected:
   static SwarmOptions options() {
@@ -74,6 +90,45 @@ TEST_P(ScarceMemoryTest, WhereNotOneFitsThePeerLeavesInOrder) {
     if (peer->error && peer->error->code == ErrorCode::kTooLarge) ++left;
   EXPECT_EQ(left, 1u);
   for (const std::string& broken : check_end(swarm)) ADD_FAILURE() << broken;
+}
+
+// One that meets it while it pauses rests, is resumed, and leaves when it meets it again.
+TEST_P(ScarceMemoryTest, APauseMeanwhileDoesNotHideTheNextOne) {
+  SwarmOptions scarce = options();
+  scarce.config = small_config(std::get<0>(GetParam()), 3, 10'000'000);
+  auto ended = std::make_shared<StageExecutor*>(nullptr);
+  scarce.factory = [ended](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
+    return {std::make_unique<EndingExecutor>(spec, ended)};
+  };
+  Swarm swarm(std::move(scarce));
+  swarm.run_for(8s);
+  const Swarm::HostedPeer& peer = *swarm.peers()[0];
+  const auto until = [&](Duration limit, const std::function<bool()>& holds) {
+    return swarm.loop().run_until_true(holds, swarm.loop().now() + limit);
+  };
+  const auto met = [&] {
+    return std::ranges::any_of(peer.notices, [](const std::string& line) {
+      return line.find("memory does not hold one microbatch at a time") != line.npos;
+    });
+  };
+  for (int turn = 0; turn < 40 && !met(); ++turn) {
+    ASSERT_TRUE(until(60s, [&] { return peer.peer->report().phase == PeerPhase::kServing; }));
+    swarm.run_for(std::chrono::milliseconds(500 + 37 * turn));
+    const std::size_t pauses = peer.pauses.size();
+    ASSERT_TRUE(until(60s, [&] { return peer.peer->report().status.live > 0; }));
+    peer.peer->set_pause("by its owner");
+    *ended = peer.peer->executor();
+    ASSERT_TRUE(until(5s, [&] { return peer.pauses.size() > pauses; }));
+    *ended = nullptr;
+    peer.peer->set_pause({});
+  }
+  ASSERT_TRUE(met());
+  ASSERT_TRUE(until(60s, [&] { return peer.peer->report().phase == PeerPhase::kServing; }));
+  EXPECT_FALSE(peer.finished);
+  *ended = peer.peer->executor();
+  ASSERT_TRUE(until(120s, [&] { return peer.finished; }));
+  ASSERT_TRUE(peer.error.has_value());
+  EXPECT_EQ(peer.error->code, ErrorCode::kTooLarge);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ScarceMemoryTest,

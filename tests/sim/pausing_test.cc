@@ -117,6 +117,48 @@ TEST_P(PausingTest, TheLastHolderKeepsTheStateAndTheRunGoesOnFromItWhenItIsBack)
   end_well(swarm);
 }
 
+// As with equal hours everywhere: of those that go at once, the last one keeps the state.
+TEST_P(PausingTest, WhenAllHoldersPauseAtOnceOneOfThemKeepsTheState) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(seed);
+    Swarm swarm(options(1, 3, seed));
+    swarm.run_for(8s + std::chrono::milliseconds(137 * seed));
+    const auto& peers = swarm.peers();
+    const Version before = peers[0]->peer->report().status.version;
+    ASSERT_GT(before.value, 0u);
+    for (const auto& peer : peers) peer->peer->set_pause("outside 22-8");
+    ASSERT_TRUE(run_until(swarm, kFree, [&] {
+      return std::ranges::all_of(peers, [](const auto& peer) { return !peer->pauses.empty(); });
+    }));
+    EXPECT_TRUE(std::ranges::any_of(peers, [](const auto& peer) { return peer->peer->held_state().has_value(); }));
+    for (const auto& peer : peers) peer->peer->set_pause({});
+    ASSERT_TRUE(run_until(swarm, 60s,
+                          [&] { return std::ranges::all_of(peers, [](const auto& peer) { return serves(*peer); }); }));
+    EXPECT_GE(peers[0]->peer->report().status.version, before) << "the stage did not go back";
+    end_well(swarm);
+  }
+}
+
+TEST_P(PausingTest, APauseBetweenTwoSessionsOfTheLastHolderKeepsTheState) {
+  Swarm swarm(options(1, 1));
+  swarm.run_for(10s);
+  const Swarm::HostedPeer& peer = *swarm.peers()[0];
+  const Version before = peer.peer->report().status.version;
+  ASSERT_GT(before.value, 0u);
+  swarm.network().partition("launch:1", peer.address);
+  swarm.run_for(30s);
+  swarm.network().partition("launch:1", peer.address, false);
+  ASSERT_TRUE(run_until(swarm, 60s, [&] { return peer.peer->report().phase == PeerPhase::kRestarting; }));
+  peer.peer->set_pause("by its owner");
+  ASSERT_TRUE(run_until(swarm, kFree, [&] { return !peer.pauses.empty(); }));
+  EXPECT_TRUE(peer.pauses[0].last_holder);
+  EXPECT_TRUE(peer.peer->held_state().has_value());
+  peer.peer->set_pause({});
+  ASSERT_TRUE(run_until(swarm, 60s, [&] { return serves(peer); }));
+  EXPECT_GE(peer.peer->report().status.version, before) << "the stage did not go back";
+  end_well(swarm);
+}
+
 TEST_P(PausingTest, AResumeBeforeThePauseIsThereBringsTheNextSessionAtOnce) {
   Swarm swarm(options(1, 2));
   swarm.run_for(8s);
