@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <mutex>
@@ -56,8 +55,7 @@ struct OwnerSocket::State {
     TimePoint until{};  // for its line
     std::string line;
     bool heard = false;
-    bool over = false;
-    std::shared_ptr<std::atomic<bool>> answered = std::make_shared<std::atomic<bool>>(false);
+    bool over = false;  // answered, gone or silent for too long
   };
 
   State(EventLoop& loop, Take take) : loop(loop), take(std::move(take)) {}
@@ -71,7 +69,8 @@ struct OwnerSocket::State {
 
   EventLoop& loop;
   const Take take;
-  Lifetime lifetime;  // of what is posted; loop's thread
+  Lifetime lifetime;                               // of what is posted; loop's thread
+  const Lifetime::Watch watch = lifetime.watch();  // copied by the other thread, which may not ask the Lifetime
   Descriptor listening, wake_read, wake_write;
 
   std::mutex mutex;  // of what follows: answers come from other threads
@@ -115,7 +114,7 @@ void OwnerSocket::State::read_from(Client& client) {
 void OwnerSocket::State::answer(std::uint64_t number, const std::string& line) {
   const std::lock_guard lock(mutex);
   Client* const client = find(number);
-  if (client == nullptr || client->answered->exchange(true)) return;
+  if (client == nullptr || client->over) return;
   say_line(client->socket.get(), line);
   client->over = true;
   const char byte = 0;
@@ -159,7 +158,7 @@ void OwnerSocket::State::run() {
       std::erase_if(clients, [](const auto& entry) { return entry.second->over; });
     }
     for (const auto& [number, line] : heard)
-      loop.post([this, number, line, watch = lifetime.watch()] {
+      loop.post([this, number, line, watch = watch] {
         if (!watch.over())
           take(line, [this, number, watch](const std::string& text) {
             if (!watch.over()) answer(number, text);
