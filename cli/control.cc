@@ -27,7 +27,7 @@ int say_to_join(const GlobalOptions& global, std::string_view word) {
   if (!said.is_object() || !said.contains("text"))
     return fail(make_error(ErrorCode::kUnreachable, "the `shoal join` of " + home + " ended before it answered"));
   if (global.json)
-    std::fputs((said.dump(2) + "\n").c_str(), stdout);
+    std::fputs((said.dump(2, ' ', false, Json::error_handler_t::replace) + "\n").c_str(), stdout);
   else
     std::fputs((said["text"].get<std::string>() + "\n").c_str(), stdout);
   return said["state"] == "unknown" ? kExitVersion : kExitOk;
@@ -65,7 +65,7 @@ std::string control_answer(const std::string& state, const std::string& text, co
     answer["lost_targets"] = pause->lost;
     answer["last_holder"] = pause->last_holder;
   }
-  return answer.dump();
+  return answer.dump(-1, ' ', false, Json::error_handler_t::replace);  // a word or a program's name may hold any bytes
 }
 
 std::string text_of_answer(const std::string& answer) {

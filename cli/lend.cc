@@ -1,5 +1,6 @@
 // shoal lend TICKET: a `shoal join` that systemd starts with this user's session and starts again when it fails.
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +28,8 @@ namespace shoal {
 namespace {
 
 constexpr const char* kUnit = "shoal-lend.service";
+// Where its home and libtorch lie: systemd's environment is not that of this shell.
+constexpr const char* kKeptVariables[] = {"XDG_DATA_HOME", "SHOAL_TORCH_ROOT"};
 constexpr const char* kProgramVariable = "SHOAL_PROGRAM";  // the package's launcher, which finds libtorch
 
 struct LendArguments {
@@ -86,6 +89,15 @@ Result<std::vector<std::string>> join_words(const LendArguments& arguments, cons
   return words;
 }
 
+std::vector<std::string> kept_variables() {
+  std::vector<std::string> variables;
+  for (const char* name : kKeptVariables) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value != '\0') variables.push_back(std::string(name) + "=" + value);
+  }
+  return variables;
+}
+
 int lend(const LendArguments& arguments, const GlobalOptions& global) {
   const auto words = join_words(arguments, global);
   if (!words.ok()) return fail(words.error());
@@ -99,9 +111,10 @@ int lend(const LendArguments& arguments, const GlobalOptions& global) {
   std::error_code failure;
   std::filesystem::create_directories(std::filesystem::path(*path).parent_path(), failure);
   if (failure) return fail(error_of_errno("create the folder of", *path, failure.value()), kExitCannotCreate);
-  const Status written = replace_file(*path, {Bytes::copy_of(std::string_view(lend_unit(*words)))});
+  const mode_t mask = ::umask(077);  // the ticket is in it, at no moment for others
+  const Status written = replace_file(*path, {Bytes::copy_of(std::string_view(lend_unit(*words, kept_variables())))});
+  ::umask(mask);
   if (!written.ok()) return fail(written.error(), kExitCannotCreate);
-  std::filesystem::permissions(*path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   if (systemctl({"daemon-reload"}) != 0 || systemctl({"enable", kUnit}) != 0 || systemctl({"restart", kUnit}) != 0)
     return fail(make_error(ErrorCode::kUnreachable, std::string("systemd could not start ") + *path +
                                                         ". HINT: systemctl --user status " + kUnit));

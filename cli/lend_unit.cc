@@ -20,15 +20,27 @@ std::string list_of(const Codes& codes, const char* between) {
   return text;
 }
 
-// As systemd.service(5) reads a command line: in quotes, without specifiers and variables.
+// As systemd.syntax(7) reads a quoted word, without specifiers.
 std::string unit_word(const std::string& word) {
+  static constexpr char kHex[] = "0123456789abcdef";
   std::string text = "\"";
   for (const char letter : word) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if (byte < ' ') {  // a line's end would end the setting
+      text += std::string("\\x") + kHex[byte / 16] + kHex[byte % 16];
+      continue;
+    }
     if (letter == '"' || letter == '\\') text += '\\';
-    if (letter == '%' || letter == '$') text += letter;
+    if (letter == '%') text += letter;
     text += letter;
   }
   return text + "\"";
+}
+
+std::string unit_words(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + unit_word(word);
+  return text;
 }
 
 std::string shell_word(const std::string& word) {
@@ -42,9 +54,7 @@ std::string shell_word(const std::string& word) {
 
 }  // namespace
 
-std::string lend_unit(const std::vector<std::string>& words) {
-  std::string command;
-  for (const std::string& word : words) command += (command.empty() ? "" : " ") + unit_word(word);
+std::string lend_unit(const std::vector<std::string>& words, const std::vector<std::string>& variables) {
   const std::string stopped = list_of(kStopped, " ");
   return "# Written by shoal lend; shoal lend --stop removes it.\n"
          "[Unit]\n"
@@ -52,9 +62,10 @@ std::string lend_unit(const std::vector<std::string>& words) {
          "StartLimitIntervalSec=0\n"
          "\n"
          "[Service]\n"
-         "Type=exec\n"
-         "ExecStart=" +
-         command +
+         "Type=exec\n" +
+         (variables.empty() ? "" : "Environment=" + unit_words(variables) + "\n") +
+         // The colon: no variables in it, whose dollars would be doubled in all words but the first.
+         "ExecStart=:" + unit_words(words) +
          "\n"
          "Restart=on-failure\n"
          "RestartSec=" +

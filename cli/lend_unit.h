@@ -6,8 +6,8 @@
 
 namespace shoal {
 
-// `words`: the program by its absolute path, and its arguments.
-std::string lend_unit(const std::vector<std::string>& words);
+// `words`: the program by its absolute path, and its arguments. `variables`: "NAME=VALUE" that its environment gets.
+std::string lend_unit(const std::vector<std::string>& words, const std::vector<std::string>& variables);
 std::string lend_loop(const std::vector<std::string>& words);
 
 }  // namespace shoal

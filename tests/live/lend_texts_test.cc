@@ -52,12 +52,20 @@ TEST(GpuBusyTest, TwoLooksInARowMakeItBusyAndAMinuteWithoutMakesItFree) {
 
 TEST(LendUnitTest, WordsAreQuotedAsSystemdAndAShellReadThem) {
   const std::vector<std::string> words = {"/opt/my shoal", "join", "a\"b\\c$d%e'f"};
-  EXPECT_NE(lend_unit(words).find("\nExecStart=\"/opt/my shoal\" \"join\" \"a\\\"b\\\\c$$d%%e'f\"\n"),
+  EXPECT_NE(lend_unit(words, {}).find("\nExecStart=:\"/opt/my shoal\" \"join\" \"a\\\"b\\\\c$d%%e'f\"\n"),
             std::string::npos)
-      << lend_unit(words);
+      << lend_unit(words, {});
   EXPECT_EQ(lend_loop(words),
             "while '/opt/my shoal' join 'a\"b\\c$d%e'\\''f'; code=$?; do case $code in "
             "0|64|65|66|73|76|77|78|130|143|129) break ;; esac; sleep 30; done");
+}
+
+TEST(LendUnitTest, AWordWithALinesEndAddsNoSettingAndVariablesStandBeforeTheCommand) {
+  const std::string unit = lend_unit({"/opt/shoal", "join\nNice=-5"}, {"XDG_DATA_HOME=/a b", "SHOAL_TORCH_ROOT=/t"});
+  EXPECT_NE(unit.find("\nEnvironment=\"XDG_DATA_HOME=/a b\" \"SHOAL_TORCH_ROOT=/t\"\n"
+                      "ExecStart=:\"/opt/shoal\" \"join\\x0aNice=-5\"\n"),
+            std::string::npos)
+      << unit;
 }
 
 }  // namespace

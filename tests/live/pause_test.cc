@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "common/os/owner_socket.h"
 #include "tests/live/processes.h"
 
 namespace shoal {
@@ -28,6 +29,10 @@ TEST(LivePauseTest, APausedJoinLeavesTheRunFreesTheDeviceAndComesBackUnderItsKey
   struct stat facts {};
   ASSERT_EQ(::stat(socket.c_str(), &facts), 0);
   EXPECT_EQ(facts.st_mode & 0777, 0600u);
+
+  const auto unknown = ask_line(socket, "\xff");
+  ASSERT_TRUE(unknown.ok());
+  EXPECT_EQ(nlohmann::json::parse(*unknown, nullptr, false)["state"], "unknown") << "a word of any bytes is answered";
 
   const auto paused = say(swarm, "a", "pause");
   EXPECT_EQ(paused["schema"], "shoal.control/1");
