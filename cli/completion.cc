@@ -66,7 +66,7 @@ std::string offer_at_place(const CommandRow& command) {
   return "@nothing";
 }
 
-// ---- bash and zsh: three tables as functions of the words before; a few lines of the shell's own offer what they say.
+// ---- bash and zsh: tables as functions of the words before; a few lines of the shell's own offer what they say.
 void write_tables(const CommandRow& program, const Rows& commands, std::ostream& out) {
   out << "# What a word makes of the command so far.\n_shoal_is_command() {\n  case \"$1\" in\n    ";
   for (std::size_t i = 1; i < commands.size(); ++i) out << (i > 1 ? "|" : "") << quoted(commands[i]->path);
@@ -94,7 +94,20 @@ void write_tables(const CommandRow& program, const Rows& commands, std::ostream&
     if (!command->places.empty())
       out << "    " << quoted(command->path) << ") echo " << quoted(offer_at_place(*command)) << " ;;\n";
   }
-  out << "  esac\n}\n";
+  out << R"sh(  esac
+}
+# COMMAND WORD-BEFORE CURRENT: what is offered there.
+_shoal_choice() {
+  local value="$(_shoal_value "$1" "$2")" place="$(_shoal_place "$1")"
+  if [[ -n "$value" ]]; then
+    echo "$value"
+  elif [[ -n "$place" && "$3" != -* ]]; then
+    echo "$place"
+  else
+    _shoal_words "$1"
+  fi
+}
+)sh";
 }
 
 std::string bash_script(const CommandRow& program) {
@@ -110,19 +123,11 @@ std::string bash_script(const CommandRow& program) {
   esac
 }
 _shoal() {
-  local current="${COMP_WORDS[COMP_CWORD]}" command=shoal value place i
+  local current="${COMP_WORDS[COMP_CWORD]}" command=shoal i
   for ((i = 1; i < COMP_CWORD; i++)); do
     if _shoal_is_command "$command ${COMP_WORDS[i]}"; then command="$command ${COMP_WORDS[i]}"; fi
   done
-  value="$(_shoal_value "$command" "${COMP_WORDS[COMP_CWORD - 1]}")"
-  place="$(_shoal_place "$command")"
-  if [ -n "$value" ]; then
-    _shoal_offer "$value" "$current"
-  elif [ -n "$place" ] && [[ "$current" != -* ]]; then
-    _shoal_offer "$place" "$current"
-  else
-    _shoal_offer "$(_shoal_words "$command")" "$current"
-  fi
+  _shoal_offer "$(_shoal_choice "$command" "${COMP_WORDS[COMP_CWORD - 1]}" "$current")" "$current"
 }
 complete -F _shoal shoal
 )sh";
@@ -142,19 +147,11 @@ std::string zsh_script(const CommandRow& program) {
   esac
 }
 _shoal() {
-  local command=shoal value place i
+  local command=shoal i
   for ((i = 2; i < CURRENT; i++)); do
     if _shoal_is_command "$command ${words[i]}"; then command="$command ${words[i]}"; fi
   done
-  value="$(_shoal_value "$command" "${words[CURRENT - 1]}")"
-  place="$(_shoal_place "$command")"
-  if [[ -n "$value" ]]; then
-    _shoal_offer "$value"
-  elif [[ -n "$place" && "${words[CURRENT]}" != -* ]]; then
-    _shoal_offer "$place"
-  else
-    _shoal_offer "$(_shoal_words "$command")"
-  fi
+  _shoal_offer "$(_shoal_choice "$command" "${words[CURRENT - 1]}" "${words[CURRENT]}")"
 }
 if [ "${funcstack[1]}" = _shoal ]; then _shoal "$@"; else compdef _shoal shoal; fi
 )sh";
