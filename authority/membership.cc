@@ -236,6 +236,14 @@ Membership::Phase Membership::phase() const { return state_->phase; }
 std::optional<StageId> Membership::stage() const { return state_->stage; }
 const std::optional<MemberList>& Membership::list() const { return state_->list; }
 
+std::optional<StageId> Membership::empty_stage() const {
+  if (!state_->list) return std::nullopt;
+  const auto empty = std::ranges::find_if(state_->list->stages, [](const StageMembers& stage) {
+    return std::ranges::none_of(stage.members, &Member::serving);
+  });
+  return empty == state_->list->stages.end() ? std::nullopt : std::optional(empty->stage);
+}
+
 bool Membership::last_holder() const {
   const State& s = *state_;
   if (!s.stage || !s.list) return false;

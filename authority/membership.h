@@ -83,6 +83,7 @@ class Membership {
   // No other member of our stage may hold its state, by the list: if we go, it goes. When several leave at a time
   // the authority lets all go but the last.
   bool last_holder() const;
+  std::optional<StageId> empty_stage() const;  // of the newest list: the first without a serving member
 
  private:
   struct State;

@@ -278,7 +278,8 @@ PeerReport Peer::report() const {
   report.reason = state_.reason();
   if (spec_) report.stage = spec_->stage;
   report.status = status();
-  const auto empty = report.status.parked > 0 ? std::optional(StageId(spec_->stage.value + 1)) : empty_stage();
+  auto empty = life_ && life_->membership ? life_->membership->empty_stage() : std::nullopt;
+  if (report.status.parked > 0) empty = StageId(spec_->stage.value + 1);
   if (report.reason.empty() && empty && state_.phase() == PeerPhase::kServing)
     report.reason = "waiting: stage " + std::to_string(empty->value) + " has no peer";
   if (report.reason.empty() && report.status.stranded)
@@ -315,13 +316,6 @@ void Peer::write_bytes() {
     bytes.keys = added.keys;
   }
   events_.write(bytes_event(std::move(bytes), longest));
-}
-
-std::optional<StageId> Peer::empty_stage() const {
-  if (!life_ || !life_->membership || !life_->membership->list()) return std::nullopt;
-  for (const StageMembers& stage : life_->membership->list()->stages)
-    if (std::ranges::none_of(stage.members, &Member::serving)) return stage.stage;
-  return std::nullopt;
 }
 
 std::optional<std::pair<StageId, Version>> Peer::held_state() const {

@@ -218,7 +218,6 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
 
   void build_stage(StageId stage);
   Result<std::size_t> credits_for(const StageSpec& spec);  // ERRORS: kTooLarge
-  std::optional<StageId> empty_stage() const;              // of the newest list, the first without a serving member
 
   // ---- leaving, and what others are told ----
   void check_leaving();
