@@ -278,7 +278,8 @@ PeerReport Peer::report() const {
   report.reason = state_.reason();
   if (spec_) report.stage = spec_->stage;
   report.status = status();
-  auto empty = life_ && life_->membership ? life_->membership->empty_stage() : std::nullopt;
+  std::optional<StageId> empty;
+  if (life_ && life_->membership) empty = life_->membership->empty_stage();
   if (report.status.parked > 0) empty = StageId(spec_->stage.value + 1);
   if (report.reason.empty() && empty && state_.phase() == PeerPhase::kServing)
     report.reason = "waiting: stage " + std::to_string(empty->value) + " has no peer";
