@@ -10,6 +10,7 @@
 
 #include "cli/checkpoint_files.h"
 #include "cli/executors.h"
+#include "cli/join_arguments.h"
 #include "cli/live.h"
 #include "cli/outcome.h"
 #include "cli/owner_desk.h"
@@ -30,27 +31,15 @@
 #include "runtime/peer/peer.h"
 #include "runtime/peer/peer_line.h"
 #include "stages/torch_device.h"
+#include "transport/capped_wire.h"
 #include "transport/zmq/zmq_wire.h"
 
 namespace shoal {
 namespace {
 
 constexpr Duration kLinePeriod = 5s, kRedrawPeriod = 1s;  // of lines, and of the one that a terminal draws anew
-constexpr Duration kHeldTold = 100ms;              // a callback of the loop that took so long is shown in the line
-constexpr std::uint64_t kMebibytesMax = 1u << 24;  // 16 TiB
-constexpr Duration kLastWords = 200ms;             // for the goodbye to leave the sockets
-
-struct JoinArguments {
-  std::string ticket, listen = "0.0.0.0:0", events, events_level;
-  std::vector<std::string> advertise, bootstrap;
-  ComputeOptions compute;
-  std::uint64_t memory_mebibytes = 0;
-  int stage = -1;
-  double patience_s = 60, wait_s = 3600;
-  std::vector<std::string> checkpoints;
-  std::string hours, gpu_busy;
-  bool no_dht = false, once = false, no_checkpoints = false;
-};
+constexpr Duration kHeldTold = 100ms;   // a callback of the loop that took so long is shown in the line
+constexpr Duration kLastWords = 200ms;  // for the goodbye to leave the sockets
 
 class JoinProgram final : private Peer::Owner {
  public:
@@ -90,6 +79,7 @@ class JoinProgram final : private Peer::Owner {
     signals_.reset();
     peer_.reset();
     directory_.reset();
+    capped_.reset();
     wire_.reset();
     storage_.reset();
     code = with_output_written(code);
@@ -102,6 +92,7 @@ class JoinProgram final : private Peer::Owner {
     if (!arguments_.hours.empty()) {
       SHOAL_ASSIGN(hours, LendHours::parse(arguments_.hours));
     }
+    SHOAL_ASSIGN(const LineCaps caps, line_caps_of(arguments_.up, arguments_.down));
     SHOAL_ASSIGN(device_name_, choose_device(arguments_.compute.device));
     SHOAL_TRY(check_gpu_busy());
     SHOAL_ASSIGN(Home home, Home::open(home_path(global_)));
@@ -124,6 +115,7 @@ class JoinProgram final : private Peer::Owner {
         wire_,
         make_zmq_wire(
             loop_, {.key = home_->key(), .listen = arguments_.listen, .admission = Admission::kOpen, .admitted = {}}));
+    if (caps.any()) capped_ = std::make_unique<CappedWire>(*wire_, loop_, caps);
     SHOAL_ASSIGN(const std::vector<std::string> contacts, contacts_of(ticket));
     if (const Status routes = check_routes(contacts); !routes.ok()) {
       if (arguments_.no_dht) return routes.error();
@@ -146,6 +138,9 @@ class JoinProgram final : private Peer::Owner {
         log_warning("pause, resume and finish cannot reach this process: ", heard.error().message);
     log_info("this machine is peer ", short_name(home_->key().id()), " and computes on ", device_name_);
     log_info("listening on ", wire_->listening_address(), ", told to others as ", addresses.front());
+    if (caps.any())
+      log_info(caps.up > 0 ? "sends at most " + arguments_.up : "sends without a cap", " and ",
+               caps.down > 0 ? "takes at most " + arguments_.down : "takes without a cap");
     return {};
   }
 
@@ -223,7 +218,7 @@ class JoinProgram final : private Peer::Owner {
     if (arguments_.stage >= 0) options.wish = StageId(static_cast<std::uint16_t>(arguments_.stage));
     PeerEnvironment environment{
         .loop = loop_,
-        .wire = *wire_,
+        .wire = capped_ ? static_cast<Wire&>(*capped_) : *wire_,
         .device = *device_,
         .aside = *aside_,
         .events = *events_,
@@ -330,6 +325,7 @@ class JoinProgram final : private Peer::Owner {
   std::unique_ptr<EventLog> events_;
   std::unique_ptr<FileStorage> storage_;
   std::unique_ptr<ZmqWire> wire_;
+  std::unique_ptr<CappedWire> capped_;
   std::unique_ptr<DhtDirectory> directory_;
   std::unique_ptr<WorkQueue> device_, aside_;
   std::unique_ptr<Peer> peer_;
@@ -342,56 +338,7 @@ class JoinProgram final : private Peer::Owner {
 void add_join(CLI::App& app, Program& program) {
   CLI::App* command = app.add_subcommand("join", "lend this machine to one stage of a run");
   auto arguments = std::make_shared<JoinArguments>();
-  command->add_option("ticket", arguments->ticket, "what `shoal launch` printed")->required()->type_name("TICKET");
-  command->add_option("--listen", arguments->listen, "where to listen (default: 0.0.0.0:0, any port)")
-      ->type_name("HOST:PORT");
-  command
-      ->add_option("--advertise", arguments->advertise,
-                   "address that others dial, repeatable (default: our side of the route to the ticket)")
-      ->type_name("HOST[:PORT]");
-  add_compute_options(*command, arguments->compute);
-  command
-      ->add_option("--memory", arguments->memory_mebibytes,
-                   "MiB for the stage (about 60 bytes a parameter) and its microbatches (default: those of one "
-                   "replica, 16 to 64)")
-      ->check(CLI::Range(std::uint64_t{1}, kMebibytesMax))
-      ->type_name("MIB");
-  command->add_option("--stage", arguments->stage, "stage to serve (default: where the run is weakest)")
-      ->check(CLI::Range(0, 255));
-  command->add_option("--events", arguments->events, "append JSON lines here")->type_name("FILE");
-  add_events_level(*command, arguments->events_level);
-  command->add_flag("--no-dht", arguments->no_dht, "no directory: meet the others through the ticket alone");
-  command->add_option("--bootstrap", arguments->bootstrap, "a DHT node to ask besides the ticket's, repeatable")
-      ->type_name("HOST:PORT");
-  command
-      ->add_option("--patience", arguments->patience_s,
-                   "seconds without any answer, or undialled by anybody, before giving up (default: 60)")
-      ->check(within(0.5, 86400.0));
-  command
-      ->add_option("--wait", arguments->wait_s,
-                   "seconds to keep the state while the launching process is away (default: 3600)")
-      ->check(within(1.0, 1e7));
-  CLI::Option* folders =
-      command
-          ->add_option(
-              "--checkpoints", arguments->checkpoints,
-              "folder for checkpoints of the stage, repeatable: each gets them all (default: HOME/checkpoints)")
-          ->type_name("DIR");
-  command
-      ->add_flag("--no-checkpoints", arguments->no_checkpoints,
-                 "write none: the stage's state is lost with this process if no other peer has it")
-      ->excludes(folders);
-  command
-      ->add_option("--hours", arguments->hours,
-                   "times of the day, of this machine's clock, in which it takes part: 22-8, or 9:30-12,14-18; it "
-                   "pauses in the others")
-      ->type_name("FROM-TO");
-  command
-      ->add_option("--gpu-busy", arguments->gpu_busy,
-                   "pause: while another program computes on the GPU, by nvidia-smi, and for a minute after")
-      ->check(CLI::IsMember({"pause"}))
-      ->type_name("pause");
-  command->add_flag("--once", arguments->once, "end with the session instead of joining again");
+  add_join_options(*command, *arguments);
   run_when_named(*command, program,
                  [arguments](const GlobalOptions& global) { return JoinProgram(*arguments, global).run(); });
 }

@@ -21,6 +21,7 @@
 #include "common/os/posix_file.h"
 #include "runtime/config/ticket.h"
 #include "runtime/peer/pause_plan.h"
+#include "transport/line_caps.h"
 
 extern char** environ;
 
@@ -33,7 +34,7 @@ constexpr const char* kKeptVariables[] = {"XDG_DATA_HOME", "SHOAL_TORCH_ROOT"};
 constexpr const char* kProgramVariable = "SHOAL_PROGRAM";  // the package's launcher, which finds libtorch
 
 struct LendArguments {
-  std::string ticket, hours, gpu_busy, device, listen, memory;
+  std::string ticket, hours, gpu_busy, up, down, device, listen, memory;
   std::vector<std::string> advertise;
   bool status = false, stop = false;
 };
@@ -82,6 +83,9 @@ Result<std::vector<std::string>> join_words(const LendArguments& arguments, cons
   if (!arguments.hours.empty()) SHOAL_TRY(LendHours::parse(arguments.hours));
   add("--hours", arguments.hours);
   add("--gpu-busy", arguments.gpu_busy);
+  SHOAL_TRY(line_caps_of(arguments.up, arguments.down));
+  add("--up", arguments.up);
+  add("--down", arguments.down);
   add("--device", arguments.device);
   add("--memory", arguments.memory);
   add("--listen", arguments.listen);
@@ -167,6 +171,7 @@ void add_lend(CLI::App& app, Program& program) {
   command->add_option("--gpu-busy", arguments->gpu_busy, "pause: while another program computes on the GPU, as of join")
       ->check(CLI::IsMember({"pause"}))
       ->type_name("pause");
+  add_line_caps(*command, arguments->up, arguments->down);
   command->add_option("--device", arguments->device, "auto, cpu or cuda:N (default: auto)")->type_name("NAME");
   command->add_option("--memory", arguments->memory, "MiB for the stage and its microbatches, as of join")
       ->type_name("MIB");

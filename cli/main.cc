@@ -138,6 +138,14 @@ void shoal::add_events_level(CLI::App& command, std::string& level) {
       ->check(CLI::IsMember(names));
 }
 
+void shoal::add_line_caps(CLI::App& command, std::string& up, std::string& down) {
+  command
+      .add_option("--up", up,
+                  "most that it sends, 256kbit or more, as 20mbit (default: no cap; not of the directory's few bytes)")
+      ->type_name("RATE");
+  command.add_option("--down", down, "most that it takes, likewise")->type_name("RATE");
+}
+
 std::string shoal::home_path(const GlobalOptions& global) {
   if (!global.home.empty()) return global.home;
   std::string path = Home::default_path();

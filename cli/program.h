@@ -33,6 +33,8 @@ CLI::Validator within(double low, double high);
 
 // --events-level: checked, so that event_level_named() knows it unless it is empty.
 void add_events_level(CLI::App& command, std::string& level);
+// --up and --down, as transport/line_caps.h reads them.
+void add_line_caps(CLI::App& command, std::string& up, std::string& down);
 
 // The folder that --home or the environment names; a warning when neither does.
 std::string home_path(const GlobalOptions& global);

@@ -35,12 +35,14 @@ class LiveLendTest : public testing::Test {
 };
 
 TEST_F(LiveLendTest, AUnitIsWrittenStartedToldOfAndTakenAwayWhileTheKeyStays) {
-  ASSERT_EQ(lend({swarm_.ticket(), "--hours", "22-8", "--device", "cpu"}), 0) << swarm_.errors("lend");
+  ASSERT_EQ(lend({swarm_.ticket(), "--hours", "22-8", "--up", "20mbit", "--down", "1.5gbit", "--device", "cpu"}), 0)
+      << swarm_.errors("lend");
   EXPECT_EQ(told(),
             "--user daemon-reload\n--user daemon-reload\n--user enable shoal-lend.service\n"
             "--user restart shoal-lend.service\n");
   const std::string text = unit();
-  EXPECT_NE(text.find("\"join\" \"" + swarm_.ticket() + "\" \"--hours\" \"22-8\" \"--device\" \"cpu\"\n"),
+  EXPECT_NE(text.find("\"join\" \"" + swarm_.ticket() +
+                      "\" \"--hours\" \"22-8\" \"--up\" \"20mbit\" \"--down\" \"1.5gbit\" \"--device\" \"cpu\"\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("\nRestart=on-failure\n"), std::string::npos);
@@ -51,8 +53,10 @@ TEST_F(LiveLendTest, AUnitIsWrittenStartedToldOfAndTakenAwayWhileTheKeyStays) {
 
   EXPECT_EQ(lend({"--status"}), 0);
   EXPECT_EQ(swarm_.output("lend"), "lent, and its unit runs; no join runs with this home\n");
-  swarm_.join("a", {"--no-checkpoints"});
+  swarm_.join("a", {"--no-checkpoints", "--up", "100mbit"});
   ASSERT_TRUE(swarm_.wait_for_event("a", {"\"event\":\"serving\""})) << swarm_.errors("a");
+  EXPECT_NE(swarm_.errors("a").find("sends at most 100mbit and takes without a cap\n"), std::string::npos)
+      << swarm_.errors("a");
   EXPECT_EQ(lend({"--status"}), 0);
   EXPECT_TRUE(swarm_.output("lend").starts_with("lent, and its unit runs; serving 0")) << swarm_.output("lend");
 
@@ -76,6 +80,11 @@ TEST_F(LiveLendTest, WithoutSystemdALineSaysHowAndNothingIsWritten) {
 TEST_F(LiveLendTest, WhatJoinWouldRefuseIsRefusedBeforeAnythingIsWritten) {
   EXPECT_EQ(lend({"shoal1:nonsense"}), 65);
   EXPECT_EQ(lend({swarm_.ticket(), "--hours", "8-8"}), 65);
+  EXPECT_EQ(lend({swarm_.ticket(), "--up", "20"}), 65);
+  EXPECT_NE(swarm_.errors("lend").find("--up 20: it has no unit"), std::string::npos) << swarm_.errors("lend");
+  swarm_.join("a", {"--down", "100kbit"});
+  EXPECT_EQ(swarm_.exit_code("a"), 65);
+  EXPECT_NE(swarm_.errors("a").find("--down 100kbit: too little for a peer"), std::string::npos) << swarm_.errors("a");
   EXPECT_EQ(lend({}), 64);
   EXPECT_EQ(lend({swarm_.ticket(), "--stop"}), 64);
   EXPECT_EQ(unit(), "");

@@ -1,0 +1,29 @@
+#pragma once
+// The options of `shoal join`.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/executors.h"
+
+namespace CLI {
+class App;
+}
+
+namespace shoal {
+
+struct JoinArguments {
+  std::string ticket, listen = "0.0.0.0:0", events, events_level;
+  std::vector<std::string> advertise, bootstrap;
+  ComputeOptions compute;
+  std::uint64_t memory_mebibytes = 0;
+  int stage = -1;
+  double patience_s = 60, wait_s = 3600;
+  std::vector<std::string> checkpoints;
+  std::string hours, gpu_busy, up, down;
+  bool no_dht = false, once = false, no_checkpoints = false;
+};
+
+void add_join_options(CLI::App& command, JoinArguments& arguments);
+
+}  // namespace shoal
