@@ -51,6 +51,15 @@ std::optional<std::uint64_t> device_memory(const std::string& device) {
   return index < report.devices.size() ? std::optional(report.devices[index].memory_bytes) : std::nullopt;
 }
 
+std::optional<std::uint64_t> memory_left(const std::string& device) {
+  if (device != "cpu") {
+    const auto left = device_memory_left(device);
+    return left ? left : device_memory(device);
+  }
+  const auto left = device_memory(device);
+  return left ? std::optional(*left + resident_memory().now) : std::nullopt;
+}
+
 ExecutorFactory executor_factory(const RunConfig& config, const ComputeOptions& options) {
   const ExecutorSection& section = config.executor;
   using Made = Result<std::unique_ptr<StageExecutor>>;

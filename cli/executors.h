@@ -32,6 +32,9 @@ Status check_memory(const std::string& what, std::span<const StageSpec> specs, s
 // Bytes of `device`, as choose_device names it: all of a GPU, what this machine has left now; none: not known.
 std::optional<std::uint64_t> device_memory(const std::string& device);
 inline constexpr std::uint64_t kCopiesInTraining = 4;  // at least: parameters, both moments, an accumulator
+// Bytes that this process may come to there as things stand now, with what it has already; none: not known. On a GPU
+// the first call takes seconds.
+std::optional<std::uint64_t> memory_left(const std::string& device);
 // The factory's errors: check_memory's, the executor's.
 ExecutorFactory executor_factory(const RunConfig& config, const ComputeOptions& options);
 

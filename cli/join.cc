@@ -229,15 +229,9 @@ class JoinProgram final : private Peer::Owner {
                            arguments_.compute](const RunConfig& config) { return executor_factory(config, compute); },
         .storage = storage_.get()};
     environment.free_caches = [device = device_name_] { free_device_caches(device); };
-    if (device_name_ == "cpu") {
-      environment.memory_used = [] { return std::optional(resident_memory().now); };
-      environment.memory_free = [] {
-        const auto left = device_memory("cpu");
-        return left ? std::optional(*left + resident_memory().now) : std::nullopt;
-      };
-    } else {
-      environment.memory_free = [all = device_memory(device_name_)] { return all; };
-    }
+    if (options.on_processor) environment.memory_used = [] { return std::optional(resident_memory().now); };
+    (void)memory_left(device_name_);  // what the first answer takes, the loop does not wait for
+    environment.memory_free = [device = device_name_] { return memory_left(device); };
     peer_ = std::make_unique<Peer>(std::move(options), std::move(environment), static_cast<Peer::Owner&>(*this));
   }
 

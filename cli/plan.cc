@@ -133,7 +133,8 @@ void add_plan(CLI::App& app, Program& program) {
       ->needs(peers);
   auto stages = std::make_shared<StageReportArguments>();
   command
-      ->add_option("--memory", stages->memory_bytes, "of a peer, as 8GiB: into how many stages the model must be cut")
+      ->add_option("--memory", stages->memory_bytes,
+                   "of a peer, as 8GiB: into how many stages the model must be cut, and what it holds of each")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::PositiveNumber)
       ->excludes(peers);

@@ -65,12 +65,22 @@ void print_summary(const SoloResult& result) {
   }
 }
 
-// All its stages are trained here.
-Status check_model(const RunConfig& config, const ComputeOptions& compute) {
+// All its stages are trained here. With [compute] recompute = "auto" it takes the first that fits.
+Status check_model(RunConfig& config, const ComputeOptions& compute) {
   if (config.executor.kind != ExecutorKind::kTorch) return {};
   SHOAL_ASSIGN(const auto specs,
                split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage));
-  return check_memory("the model", specs, kCopiesInTraining, compute, solo_bytes(config, specs));
+  Status fits;
+  for (const Recompute recompute : recomputes_of(config)) {
+    const RunConfig then = with_recompute(config, recompute);
+    fits = check_memory("the model", specs, kCopiesInTraining, compute, solo_bytes(then, specs));
+    if (!fits.ok()) continue;
+    if (recompute != Recompute::kNone && config.compute.recompute == Recompute::kAuto)
+      log_info("recompute = \"auto\" takes \"", name_of(recompute), "\": no more fits into the memory that is left");
+    config.compute.recompute = recompute;
+    break;
+  }
+  return fits;
 }
 
 int run(const SoloArguments& arguments, const GlobalOptions& global) {

@@ -39,7 +39,10 @@ SwarmShape shape_of(const RunConfig& config, const StageReportArguments& argumen
 
 struct StageRow {
   StageSpec spec;
-  StageMemory memory;
+  Recompute recompute = Recompute::kNone;  // with "auto" as a peer takes it
+  std::uint64_t entries = 0;               // at a time there
+  bool fits = true;                        // in --memory
+  StageMemory memory{};
   double flops = 0;                        // of a token
   double up = 0, down = 0;                 // bytes of a token
   double forward_bytes = 0, backward = 0;  // of a token, on the edge behind it
@@ -53,8 +56,8 @@ struct Speed {
 
 struct Plan {
   std::vector<StageRow> rows;
-  std::uint64_t program = 0, entries = 0;
-  std::optional<std::uint16_t> stages{};  // that --memory asks for
+  std::uint64_t program = 0, entries = 0;  // entries: where nobody bounds the memory
+  std::optional<std::uint16_t> stages{};   // that --memory asks for
   std::optional<Speed> speed{};
 };
 
@@ -82,23 +85,35 @@ Speed speed_of(const RunConfig& config, const SwarmShape& shape, const std::vect
   return speed;
 }
 
+// What a peer with --memory would take, or one that knows of no bound.
+void choose_for(StageRow& row, const RunConfig& config, const StageReportArguments& arguments, const Plan& plan) {
+  const auto given = arguments.memory_bytes > 0 ? std::optional(arguments.memory_bytes) : std::nullopt;
+  const auto room = room_for(config, row.spec, usual_credits(config), 0, plan.program, given);
+  row.fits = room.ok();
+  row.recompute = room.ok() ? room->recompute : recomputes_of(config).front();
+  row.entries = room.ok() ? entries_with(config, room->credits) : plan.entries;
+  row.memory = stage_memory(with_recompute(config, row.recompute), row.spec);
+}
+
 Plan plan_of(const RunConfig& config, const StageReportArguments& arguments) {
   Plan plan{.rows = {}, .program = measured_program_bytes(), .entries = entries_with(config, usual_credits(config))};
   const auto specs = split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage);
   SHOAL_CHECK(specs.ok());
-  const SwarmShape shape = shape_of(config, arguments);
-  const std::vector<double> work = stage_work(config);
+  SwarmShape shape = shape_of(config, arguments);
   const double targets = static_cast<double>(config.targets_per_microbatch());
   double forward_above = 0, backward_above = 0;
   for (const StageSpec& spec : *specs) {
-    const ShapeStage& stage = shape.stages[spec.stage.value];
-    plan.rows.push_back({.spec = spec,
-                         .memory = stage_memory(config, spec),
-                         .flops = work[spec.stage.value] / targets,
-                         .up = (stage.forward_bytes + backward_above) / targets,
-                         .down = (stage.backward_bytes + forward_above) / targets,
-                         .forward_bytes = stage.forward_bytes / targets,
-                         .backward = stage.backward_bytes / targets});
+    StageRow row;
+    row.spec = spec;
+    choose_for(row, config, arguments, plan);
+    ShapeStage& stage = shape.stages[spec.stage.value];
+    stage.work = stage_work(with_recompute(config, row.recompute))[spec.stage.value];
+    row.flops = stage.work / targets;
+    row.up = (stage.forward_bytes + backward_above) / targets;
+    row.down = (stage.backward_bytes + forward_above) / targets;
+    row.forward_bytes = stage.forward_bytes / targets;
+    row.backward = stage.backward_bytes / targets;
+    plan.rows.push_back(std::move(row));
     forward_above = stage.forward_bytes;
     backward_above = stage.backward_bytes;
   }
@@ -135,6 +150,9 @@ nlohmann::ordered_json json_of(const StageRow& row, const Plan& plan) {
           {"first_layer", row.spec.first_layer},
           {"end_layer", row.spec.end_layer},
           {"parameters", m.trained},
+          {"recompute", name_of(row.recompute)},
+          {"microbatches", row.entries},
+          {"fits", row.fits},
           {"bytes",
            {{"parameters", m.parameters},
             {"second_buffer", m.second_buffer},
@@ -153,8 +171,8 @@ nlohmann::ordered_json json_of(const StageRow& row, const Plan& plan) {
             {"round", m.round},
             {"loss", m.loss},
             {"image", m.image},
-            {"peak", plan.program + m.peak(plan.entries)},
-            {"needed", plan.program + m.needed(plan.entries)}}},
+            {"peak", plan.program + m.peak(row.entries)},
+            {"needed", plan.program + m.needed(row.entries)}}},
           {"flops_per_token", row.flops},
           {"forward_bytes_per_token", row.forward_bytes},
           {"backward_bytes_per_token", row.backward},
@@ -167,18 +185,20 @@ nlohmann::ordered_json json_of(const StageRow& row, const Plan& plan) {
 void print_stages(const RunConfig& config, const StageReportArguments& arguments) {
   if (config.executor.kind != ExecutorKind::kTorch) return;
   const Plan plan = plan_of(config, arguments);
-  std::printf("\nMiB of a peer's device, by stage, %llu microbatches at a time, beside %.0f of the program:\n",
-              static_cast<unsigned long long>(plan.entries), mebibytes(plan.program));
-  std::printf("%5s %9s %7s %7s %7s %7s %6s %6s %7s %7s %6s %7s %8s %8s\n", "stage", "params", "weights", "moments",
-              "windows", "anchor", "bf16", "bases", "graph", "entry", "grads", "round", "peak", "needs");
+  std::printf("\nMiB of a peer's device, by stage, with so many microbatches at a time, beside %.0f of the program:\n",
+              mebibytes(plan.program));
+  std::printf("%5s %9s %7s %7s %7s %7s %6s %6s %7s %7s %6s %7s %9s %6s %8s %8s\n", "stage", "params", "weights",
+              "moments", "windows", "anchor", "bf16", "bases", "graph", "entry", "grads", "round", "recompute", "many",
+              "peak", "needs");
   for (const StageRow& row : plan.rows) {
     const StageMemory& m = row.memory;
-    std::printf("%5u %8.4gM %7.0f %7.0f %7.0f %7.0f %6.0f %6.0f %7.1f %7.1f %6.0f %7.0f %8.0f %8.0f\n",
+    std::printf("%5u %8.4gM %7.0f %7.0f %7.0f %7.0f %6.0f %6.0f %7.1f %7.1f %6.0f %7.0f %9s %6llu %8.0f %8.0f%s\n",
                 row.spec.stage.value, static_cast<double>(m.trained) / 1e6,
                 mebibytes(m.parameters + m.second_buffer + m.base), mebibytes(m.moments), mebibytes(m.accumulators),
                 mebibytes(m.anchor), mebibytes(m.narrow), mebibytes(m.bases), mebibytes(m.graph), mebibytes(m.entry()),
-                mebibytes(m.gradients), mebibytes(std::max(m.round, m.prepared)),
-                mebibytes(plan.program + m.peak(plan.entries)), mebibytes(plan.program + m.needed(plan.entries)));
+                mebibytes(m.gradients), mebibytes(std::max(m.round, m.prepared)), name_of(row.recompute).data(),
+                static_cast<unsigned long long>(row.entries), mebibytes(plan.program + m.peak(row.entries)),
+                mebibytes(plan.program + m.needed(row.entries)), row.fits ? "" : " does not fit");
   }
   std::printf("Needs: with an image of the state beside, for a joiner or a checkpoint.\n\n");
   std::printf("%5s %13s %15s %15s %12s %12s\n", "stage", "MFLOP/token", "B/token down", "B/token back", "B/token sent",

@@ -86,6 +86,19 @@ std::uint64_t take_device_peak(const std::string& device) {
   return static_cast<std::uint64_t>(kinds[0].peak);  // of all pools together
 }
 
+std::optional<std::uint64_t> device_memory_left(const std::string& device) {
+  const c10::Device asked(device);
+  if (asked.is_cpu()) return std::nullopt;
+  try {
+    at::globalContext().lazyInitDevice(asked.type());
+    c10::DeviceAllocator* const allocator = c10::getDeviceAllocator(asked.type());
+    const auto reserved = allocator->getDeviceStats(asked.index()).reserved_bytes;
+    return allocator->getMemoryInfo(asked.index()).first + static_cast<std::uint64_t>(reserved[0].current);
+  } catch (const std::exception&) {
+    return std::nullopt;  // a tensor library that does not tell, or a device that failed
+  }
+}
+
 void free_device_caches(const std::string& device) {
   try {
     if (device != "cpu" && cuda_state().reason.empty()) c10::getDeviceAllocator(c10::DeviceType::CUDA)->emptyCache();

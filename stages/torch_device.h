@@ -2,6 +2,7 @@
 // Which device to compute on. libtorch's CUDA half is opened at run time, so that one program serves machines with and
 // without a GPU. Thread: any, but choose_device before the first tensor on a GPU.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,10 @@ Result<std::string> choose_device(const std::string& wish);
 
 // What the arrays of the tensor library took at most on a GPU since the call before, which begins anew; 0 on the CPU.
 std::uint64_t take_device_peak(const std::string& device);
+
+// Bytes that this process may come to on a GPU: what is free there, and what its tensor library has of it. The first
+// call makes a context, in seconds. None: the CPU, or the driver does not say.
+std::optional<std::uint64_t> device_memory_left(const std::string& device);
 
 // Gives back what the tensor library and malloc keep of freed memory for later, on `device`. Thread: the one that used
 // the device.

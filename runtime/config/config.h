@@ -136,7 +136,7 @@ struct AdmissionSection {
 };
 struct ComputeSection {
   ComputeType dtype = ComputeType::kFp32;
-  Recompute recompute = Recompute::kNone;
+  Recompute recompute = Recompute::kAuto;
 };
 struct ExecutorSection {
   ExecutorKind kind = ExecutorKind::kTorch;

@@ -68,8 +68,8 @@ Status check_compute(const RunConfig& c, const std::string& origin) {
   };
   if (c.compute.dtype != ComputeType::kFp32)
     return refuse("dtype", kComputeNames[static_cast<std::size_t>(c.compute.dtype)]);
-  if (c.compute.recompute != Recompute::kNone)
-    return refuse("recompute", kRecomputeNames[static_cast<std::size_t>(c.compute.recompute)]);
+  if (c.compute.recompute == Recompute::kStage || c.compute.recompute == Recompute::kBlock)
+    return refuse("recompute", name_of(c.compute.recompute));
   return {};
 }
 

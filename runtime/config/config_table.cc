@@ -127,7 +127,7 @@ constexpr OptionRow kTable[] = {
     {"admission", "keys", SHOAL_SLOT(admission.keys), "[]", 0, 96, kShared, "what `shoal key` prints on the machines admitted"},
 
     {"compute", "dtype", SHOAL_CHOICE(compute.dtype, kComputeNames), "\"fp32\"", 0, 0, kLater, "type of matrix products and attention; weights, moments, sums, norms, softmax and loss are fp32 in both"},
-    {"compute", "recompute", SHOAL_CHOICE(compute.recompute, kRecomputeNames), "\"none\"", 0, 0, kLater, "block: a microbatch keeps what each of its layers read, and each layer's forward runs again for the backward; stage: it keeps what its stage was sent, and the whole forward runs again; the last stage needs none"},
+    {"compute", "recompute", SHOAL_CHOICE(compute.recompute, kRecomputeNames), "\"auto\"", 0, 0, kLater, "auto: none where a peer's memory holds its share of what is in flight, else what holds more; block: a microbatch keeps what each of its layers read, and each layer's forward runs again for the backward; stage: it keeps what its stage was sent, and the whole forward runs again; the last stage needs none"},
 
     {"executor", "kind", SHOAL_CHOICE(executor.kind, kExecutorNames), "\"torch\"", 0, 0, kShared, "integer and paced are for measuring the swarm"},
     {"executor", "forward_ms", SHOAL_SLOT(executor.forward_ms), "0", 0, 1e6, kShared, "paced: duration of one stage's forward"},

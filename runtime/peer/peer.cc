@@ -296,7 +296,7 @@ PeerReport Peer::report() const {
   report.sessions = sessions_;
   if (spec_) report.on_disk = checkpointing_.newest(spec_->stage);
   if (config_) report.targets = config_->targets_per_microbatch();
-  if (config_ && spec_) report.memory_needed = process_bytes(*config_, *spec_, credits_, options_.program_bytes);
+  if (spec_) report.memory_needed = process_bytes(*served_, *spec_, credits_, options_.program_bytes);
   report.pause = pause_;
   report.job_under_way = device_.busy();
   return report;
@@ -384,7 +384,7 @@ Announcing::Facts Peer::facts() const {
           .queue_seconds = now.queue_ms / 1000.0,
           .serving = life_->stage && life_->stage->serving() && !leaving_.wanted() && !state_.is(PeerPhase::kOver),
           .device = options_.device,
-          .memory_bytes = process_bytes(*config_, *spec_, credits_, options_.program_bytes),  // as the line says
+          .memory_bytes = process_bytes(*served_, *spec_, credits_, options_.program_bytes),  // as the line says
           .activation_codec = now.activation_codec,
           .gradient_codec = now.gradient_codec,
           .rtt = life_->transport->stats(authority()).rtt,

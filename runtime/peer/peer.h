@@ -42,7 +42,7 @@
 #include "runtime/peer/session_events.h"
 #include "runtime/peer/stage_place.h"
 #include "runtime/peer/traffic.h"
-#include "runtime/plan/stage_memory.h"
+#include "runtime/plan/memory_fit.h"
 #include "runtime/stage_peer/stage_peer.h"
 #include "stages/executor.h"
 #include "state/state_image.h"
@@ -86,7 +86,7 @@ struct PeerEnvironment {
   Rng rng;
   PeerDirectory* directory = nullptr;  // may be absent
   std::function<ExecutorFactory(const RunConfig&)>
-      factory_of{};                     // when set: makes `factory` once the manifest is there
+      factory_of{};                     // when set: makes `factory` for a stage, of what this peer chose
   std::optional<DeltaCodecs> deltas{};  // as in StagePeerEnvironment
   Storage* storage = nullptr;           // for checkpoints; may be absent
   // Bytes that this process may come to on its device, as things stand now: without --memory a stage must fit in them.
@@ -217,7 +217,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   PeerId authority() const { return as_peer(options_.run); }
 
   void build_stage(StageId stage);
-  Result<std::size_t> credits_for(const StageSpec& spec);  // ERRORS: kTooLarge
+  Result<Room> room_for_stage(const StageSpec& spec);  // ERRORS: kTooLarge
 
   // ---- leaving, and what others are told ----
   void check_leaving();
@@ -248,6 +248,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   TrafficBook traffic_;
   LogThrottle said_;
   std::shared_ptr<const RunConfig> config_;  // null before the manifest is here
+  std::shared_ptr<const RunConfig> served_;  // the same with [compute] recompute as this peer chose; from then on
   std::size_t credits_ = 0;                  // from when the stage is known
   std::optional<StageSpec> spec_;            // of this session, before that of the one before
   std::unique_ptr<Life> life_;               // null before start()

@@ -5,7 +5,6 @@
 #include "common/log.h"
 #include "runtime/config/signed_manifest.h"
 #include "runtime/peer/peer.h"
-#include "runtime/plan/memory_fit.h"
 #include "transport/one_taker.h"
 
 namespace shoal {
@@ -70,10 +69,9 @@ void Peer::exchange_peers() {
 void Peer::on_manifest(const Manifest& manifest) {
   auto config = open_manifest(manifest, options_.run);
   if (!config.ok()) return finish("", config.error());
-  config_ = std::make_shared<const RunConfig>(*std::move(config));
+  served_ = config_ = std::make_shared<const RunConfig>(*std::move(config));
   if (const Status closed = close_to_strangers(); !closed.ok()) return finish("", closed.error());
   checkpointing_.set_policy(from_seconds(config_->checkpoint.every_s), config_->checkpoint.keep);
-  if (env_.factory_of) env_.factory = env_.factory_of(*config_);
   start_membership();
 }
 
@@ -143,10 +141,12 @@ void Peer::build_stage(StageId stage) {
   spec_ = (*specs)[stage.value];
   events_.set_stage(stage);
   announce();
-  const auto credits = credits_for(*spec_);
-  if (!credits.ok()) return on_stage_failed(credits.error());
-  credits_ = *credits;
-  life_->stage = std::make_unique<StagePlace>(StagePlaceOptions{.config = config_,
+  const auto room = room_for_stage(*spec_);
+  if (!room.ok()) return on_stage_failed(room.error());
+  credits_ = room->credits;
+  served_ = std::make_shared<const RunConfig>(with_recompute(*config_, room->recompute));
+  if (env_.factory_of) env_.factory = env_.factory_of(*served_);
+  life_->stage = std::make_unique<StagePlace>(StagePlaceOptions{.config = served_,
                                                                 .spec = *spec_,
                                                                 .self = life_->session,
                                                                 .authority = authority(),
@@ -187,12 +187,12 @@ void Peer::on_stage_failed(Error error) {
   moves_to_ = back;
 }
 
-Result<std::size_t> Peer::credits_for(const StageSpec& spec) {
+Result<Room> Peer::room_for_stage(const StageSpec& spec) {
   const std::size_t usual = options_.credits.value_or(usual_credits(*config_));
-  SHOAL_ASSIGN(const Room room, room_for(*config_, spec, usual, options_.memory_bytes, options_.program_bytes,
-                                         env_.memory_free ? env_.memory_free() : std::nullopt));
+  SHOAL_ASSIGN(Room room, room_for(*config_, spec, usual, options_.memory_bytes, options_.program_bytes,
+                                   env_.memory_free ? env_.memory_free() : std::nullopt));
   if (!room.text.empty()) owner_.on_notice(room.text);  // before a byte of its state comes
-  return room.credits;
+  return room;
 }
 
 void Peer::on_members(const MemberList& list) {
@@ -216,7 +216,7 @@ void Peer::on_status(const BeatAck& status) {
   const auto specs = split_model(config_->model_spec(), config_->pipeline.stages, config_->pipeline.layers_per_stage);
   if (!specs.ok() || to.value >= specs->size()) return;
   const std::string there = "stage " + std::to_string(to.value);
-  if (const auto fits = credits_for((*specs)[to.value]); !fits.ok()) {
+  if (const auto fits = room_for_stage((*specs)[to.value]); !fits.ok()) {
     unfit_ = to;
     return owner_.on_notice("asked to move to " + there + ", which this machine cannot serve: " + fits.error().message);
   }

@@ -115,14 +115,10 @@ void StagePlace::stop() {
 }
 
 void StagePlace::on_out_of_memory(const std::string& why) {
-  const std::string again = options_.spec.is_last() ? "block" : "stage";  // as what does not fit at the start is told
   const std::string text = "stage " + std::to_string(options_.spec.stage.value) +
                            ": memory does not hold one microbatch at a time (" + why +
-                           "). HINT: end other programs, raise this container's limit, or lend a larger machine; a run "
-                           "file with [compute] recompute = \"" +
-                           again +
-                           "\" or dtype = \"bf16\", or with more "
-                           "[pipeline] stages, needs less of each peer";
+                           "). HINT: end other programs, raise this container's limit, or lend a larger machine; " +
+                           smaller_run_text(*options_.config, options_.spec);
   // Its caller is not done with the entry.
   env_.loop.post(env_.session.guard([this, text] { owner_.on_stage_failed(make_error(ErrorCode::kTooLarge, text)); }));
 }

@@ -69,6 +69,12 @@ Result<std::size_t> region_of(const PeerList& list, std::size_t line, const std:
                                            "; the table of links knows:" + names);
 }
 
+bool has_room(std::uint64_t memory_bytes, const RunConfig& config, const StageSpec& spec) {
+  return std::ranges::any_of(recomputes_of(config), [&](Recompute recompute) {
+    return credits_within(memory_bytes, with_recompute(config, recompute), spec).ok();
+  });
+}
+
 Result<ShapePeer> peer_of(const RunConfig& config, const PeerList& list, const NamedPeer& named, double work,
                           const std::vector<StageSpec>& specs) {
   ShapePeer peer{.name = named.name};
@@ -82,7 +88,7 @@ Result<ShapePeer> peer_of(const RunConfig& config, const PeerList& list, const N
   if (!named.stage && !(named.memory_mib && is_torch(config))) return peer;
   for (const StageSpec& spec : specs)
     peer.fits.push_back(named.stage ? *named.stage == spec.stage.value
-                                    : credits_within(*named.memory_mib << 20, config, spec).ok());
+                                    : has_room(*named.memory_mib << 20, config, spec));
   return peer;
 }
 

@@ -14,6 +14,10 @@ constexpr std::uint64_t kFloat = 4, kNarrow = 2;  // bytes
 constexpr std::uint64_t kNarrowCopies = 3;        // of both parameter buffers, and of the anchor while it is evaluated
 constexpr std::uint64_t kPreparedArrays = 4;      // the sum and three candidates; at a commit the shift in place of one
 
+bool keeps_graphs(const RunConfig& config) {
+  return config.compute.recompute == Recompute::kNone || config.compute.recompute == Recompute::kAuto;
+}
+
 Shape shape_between(const RunConfig& config) {
   return {config.data.sequences, config.model.positions, config.model.dim};
 }
@@ -145,7 +149,7 @@ StageMemory stage_memory(const RunConfig& config, const StageSpec& spec) {
   if (has_adapters(spec.model)) memory.base = 2 * kFloat * parameter_count(base_of(spec));
   memory.bases = bases_of(config, spec);
   memory.graph = graph_of(config, spec);
-  memory.graphs_wait = config.compute.recompute == Recompute::kNone && !spec.is_last();
+  memory.graphs_wait = keeps_graphs(config) && !spec.is_last();
   memory.inputs = inputs_of_layers(config, spec);
   memory.inputs_wait = !spec.is_last();
   memory.frames =
@@ -159,6 +163,19 @@ StageMemory stage_memory(const RunConfig& config, const StageSpec& spec) {
   memory.loss = loss_of(config, spec);
   memory.image = (every_step ? 3 : 2) * array;
   return memory;
+}
+
+std::span<const Recompute> recomputes_of(const RunConfig& config) {
+  static constexpr Recompute kAll[] = {Recompute::kNone, Recompute::kBlock, Recompute::kStage};
+  const Recompute given = config.compute.recompute;
+  if (given == Recompute::kAuto && config.executor.kind == ExecutorKind::kTorch) return kAll;
+  const auto* const found = std::ranges::find(kAll, given);
+  return {found == std::end(kAll) ? kAll : found, 1};  // whole numbers keep no graphs
+}
+
+RunConfig with_recompute(RunConfig config, Recompute recompute) {
+  config.compute.recompute = recompute;
+  return config;
 }
 
 std::uint64_t entries_with(const RunConfig& config, std::size_t credits) {
@@ -176,7 +193,7 @@ std::uint64_t solo_bytes(const RunConfig& config, std::span<const StageSpec> spe
   for (const StageSpec& spec : specs) {
     const StageMemory memory = stage_memory(config, spec);
     bytes += memory.frames + memory.inputs + memory.loss;
-    if (config.compute.recompute == Recompute::kNone || spec.is_last()) kept += memory.graph;
+    if (keeps_graphs(config) || spec.is_last()) kept += memory.graph;
     largest = std::max(largest, memory.graph + memory.passing);
   }
   return bytes + std::max(kept, largest);

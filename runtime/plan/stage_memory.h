@@ -51,7 +51,12 @@ struct StageMemory {          // bytes, but for the first
   std::uint64_t peak(std::uint64_t entries) const;
   std::uint64_t needed(std::uint64_t entries) const { return peak(entries) + image; }
 };
+// With [compute] recompute = "auto" as with "none".
 StageMemory stage_memory(const RunConfig& config, const StageSpec& spec);
+
+// What may wait of a forward in this run: what it says, or with "auto" each; what computes least comes first.
+std::span<const Recompute> recomputes_of(const RunConfig& config);
+RunConfig with_recompute(RunConfig config, Recompute recompute);
 
 // A process's own, without any stage: libtorch, sockets, buffers. From above; a process measures its own
 // (cli/program_memory.h).

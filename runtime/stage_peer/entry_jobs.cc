@@ -21,6 +21,16 @@ Status memory_point() {
 
 }  // namespace
 
+std::string smaller_run_text(const RunConfig& config, const StageSpec& spec) {
+  std::string options;
+  if (config.compute.recompute == Recompute::kNone || config.compute.recompute == Recompute::kAuto)
+    options += std::string("[compute] recompute = \"") + (spec.is_last() ? "block" : "stage") + "\"";
+  if (config.compute.dtype == ComputeType::kFp32)
+    options += std::string(options.empty() ? "[compute] " : " or ") + "dtype = \"bf16\"";
+  return "a run file with " + options + (options.empty() ? "" : ", or with ") +
+         "more [pipeline] stages, needs less of each peer";
+}
+
 bool EntryJobs::start_release() {
   const auto job = entries_.ledger().release_job();
   if (job) release(*job);
@@ -276,9 +286,8 @@ void EntryJobs::note_memory(const Error& error) {
   if (!left) return;  // more are here than may be by now
   if (*left == 0) return owner_.on_out_of_memory(error.message);
   log_warning("stage ", options_.spec.stage, ": memory ended in a pass: from now on it takes ", *left,
-              " microbatches at a time at most. HINT: end other programs; a run file with [compute] recompute = \"",
-              options_.spec.is_last() ? "block" : "stage",
-              "\" or dtype = \"bf16\", or with more [pipeline] stages, needs less of each peer");
+              " microbatches at a time at most. HINT: end other programs; ",
+              smaller_run_text(*options_.config, options_.spec));
 }
 
 void EntryJobs::note_refused(EntrySerial serial, std::string_view why, std::string_view role) {

@@ -19,6 +19,9 @@
 
 namespace shoal {
 
+// Which run files would need less of a peer that serves `spec`: the end of a HINT.
+std::string smaller_run_text(const RunConfig& config, const StageSpec& spec);
+
 class EntryJobs {
  public:
   EntryJobs(const StagePeerOptions& options, const StagePeerEnvironment& env, StagePeerOwner& owner, Entries& entries,

@@ -36,9 +36,22 @@ TEST(ExecutorOptionsTest, HowAStageComputesIsOfTheExecutorThatHasLayers) {
   for (const std::string kind : {"integer", "paced"}) {
     for (const std::string option : {"dtype = \"bf16\"", "recompute = \"stage\""})
       EXPECT_THAT(message(option, kind), AllOf(HasSubstr("[compute] " + option + " is of"), HasSubstr("leave ")));
-    EXPECT_EQ(message("dtype = \"fp32\"\nrecompute = \"none\"", kind), "ok");
+    for (const std::string taken : {"none", "auto"})
+      EXPECT_EQ(message("dtype = \"fp32\"\nrecompute = \"" + taken + "\"", kind), "ok");
   }
   EXPECT_EQ(message("dtype = \"bf16\"\nrecompute = \"stage\"", "torch"), "ok");
+}
+
+// Each peer chooses, so that a manifest says it of runs that leave no choice alone.
+TEST(ExecutorOptionsTest, WhatWaitsOfAForwardIsLeftToPeersByDefault) {
+  const std::string small = "[model]\nlayers = 4\ndim = 32\nheads = 4\npositions = 16\n[data]\npath = \"text.bin\"\n";
+  const auto config = parse_config(small, "run.toml");
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config->compute.recompute, Recompute::kAuto);
+  EXPECT_EQ(canonical_text(*config)->find("recompute"), std::string::npos);
+  const auto none = parse_config(small + "[compute]\nrecompute = \"none\"\n", "run.toml");
+  ASSERT_TRUE(none.ok());
+  EXPECT_THAT(*canonical_text(*none), HasSubstr("recompute = \"none\""));
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ TEST(MemoryFitTest, MoreStagesAreAskedForWhereTheyWouldDo) {
     then.pipeline.stages = 2;
     then.wire.forward = {};
     const auto specs = *split_model(then.model_spec(), 2);
-    return std::max(process_bytes(then, specs[0], kCreditsLeast), process_bytes(then, specs[1], kCreditsLeast));
+    return std::max(least_bytes(then, specs[0]), least_bytes(then, specs[1]));
   }();
   EXPECT_EQ(stages_within(UINT64_MAX, config), 1);
   EXPECT_EQ(stages_within(two, config), 2);
@@ -87,6 +87,92 @@ TEST(MemoryFitTest, WhatItNeedsIsSaidWithItsParts) {
               AllOf(HasSubstr("stage 1 needs "), HasSubstr("100 MiB the program"),
                     HasSubstr("16 microbatches at a time"), HasSubstr("it has 3072 MiB")));
   EXPECT_THAT(needs_text(config, spec, 16, 100 << 20, std::nullopt), Not(HasSubstr("it has")));
+}
+
+// ---- [compute] recompute = "auto" ----
+// Activations that weigh more than the layers, on a first stage of three layers, whose graphs wait.
+class RecomputeChoiceTest : public testing::Test {
+ protected:
+  RecomputeChoiceTest() {
+    config_.data.sequences = 64;
+    config_.pipeline.layers_per_stage = {3, 1};
+    spec_ = split_model(config_.model_spec(), 2, config_.pipeline.layers_per_stage)->front();
+  }
+  std::uint64_t needed(Recompute recompute, std::size_t credits = 16) const {
+    return process_bytes(with_recompute(config_, recompute), spec_, credits);
+  }
+  Result<Room> with_free(std::optional<std::uint64_t> bytes, std::size_t credits = 16) const {
+    return room_for(config_, spec_, credits, 0, kProgramBytes, bytes);
+  }
+
+  RunConfig config_ = some_config();
+  StageSpec spec_;
+};
+
+TEST_F(RecomputeChoiceTest, GraphsAreKeptWhereTheShareInFlightFits) {
+  const Room room = with_free(needed(Recompute::kNone)).value();
+  EXPECT_EQ(room.recompute, Recompute::kNone);
+  EXPECT_EQ(room.credits, 16u);
+  EXPECT_THAT(room.text, HasSubstr("; recompute = \"auto\" takes \"none\""));
+  EXPECT_EQ(with_free(std::nullopt)->recompute, Recompute::kNone) << "nothing is known";
+}
+
+TEST_F(RecomputeChoiceTest, AByteLessAndTheyAreMadeAgain) {
+  const std::uint64_t free_bytes = needed(Recompute::kNone) - 1;
+  const Room room = with_free(free_bytes).value();
+  EXPECT_EQ(room.recompute,
+            needed(Recompute::kStage) < needed(Recompute::kBlock) ? Recompute::kStage : Recompute::kBlock);
+  EXPECT_EQ(room.credits, 16u);
+  EXPECT_THAT(room.text, AllOf(HasSubstr("it has " + mebibyte_text(free_bytes)),
+                               HasSubstr(", since \"none\" needs " + mebibyte_text(free_bytes + 1))));
+}
+
+// Their peaks cross: with few entries one layer's graph at a time is less, with many what layers read outweighs it.
+TEST_F(RecomputeChoiceTest, OfBothWaysTheOneWithMoreRoomIsTaken) {
+  ASSERT_LT(needed(Recompute::kBlock, 2), needed(Recompute::kStage, 2));
+  ASSERT_GT(needed(Recompute::kBlock, 32), needed(Recompute::kStage, 32));
+  EXPECT_EQ(with_free(needed(Recompute::kBlock, 2), 32)->recompute, Recompute::kBlock);
+  EXPECT_EQ(with_free(needed(Recompute::kStage, 32), 32)->recompute, Recompute::kStage);
+  EXPECT_EQ(with_free(needed(Recompute::kStage, 32), 32)->credits, 32u);
+}
+
+TEST_F(RecomputeChoiceTest, WhatDoesNotFitAnyWayIsRefusedByTheSmallest) {
+  const std::uint64_t least = least_bytes(config_, spec_);
+  EXPECT_EQ(least, needed(Recompute::kBlock, kCreditsLeast));
+  EXPECT_TRUE(with_free(least).ok());
+  const auto refused = with_free(least - 1);
+  ASSERT_EQ(refused.code(), ErrorCode::kTooLarge);
+  EXPECT_THAT(refused.error().message,
+              AllOf(HasSubstr("needs about " + mebibyte_text(least)), Not(HasSubstr("[compute] recompute"))));
+}
+
+TEST_F(RecomputeChoiceTest, WhatTheOwnerAllowsBoundsItToo) {
+  const std::uint64_t none = needed(Recompute::kNone) - kProgramBytes;
+  const auto allowed = [&](std::uint64_t bytes) {
+    return room_for(config_, spec_, 16, bytes, kProgramBytes, {}).value();
+  };
+  EXPECT_EQ(allowed(none).recompute, Recompute::kNone);
+  EXPECT_NE(allowed(none - 1).recompute, Recompute::kNone);
+  EXPECT_GE(allowed(none - 1).credits, 16u);
+  EXPECT_THAT(allowed(none).text, HasSubstr("--memory allows " + mebibyte_text(none)));
+}
+
+TEST_F(RecomputeChoiceTest, WhatTheRunSaysIsNoChoice) {
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kBlock, Recompute::kStage}) {
+    config_.compute.recompute = recompute;
+    const Room room = with_free(needed(Recompute::kNone) - 1).value();
+    EXPECT_EQ(room.recompute, recompute);
+    EXPECT_THAT(room.text, Not(HasSubstr("auto")));
+  }
+}
+
+// A last stage keeps no graph waiting, and makes one a layer at a time only where that leaves room for more.
+TEST_F(RecomputeChoiceTest, ALastStageMakesItsGraphLayerByLayer) {
+  config_.pipeline.layers_per_stage = {1, 3};
+  spec_ = split_model(config_.model_spec(), 2, config_.pipeline.layers_per_stage)->back();
+  EXPECT_EQ(needed(Recompute::kStage), needed(Recompute::kNone));
+  EXPECT_EQ(with_free(needed(Recompute::kNone))->recompute, Recompute::kNone);
+  EXPECT_EQ(with_free(needed(Recompute::kNone) - 1)->recompute, Recompute::kBlock);
 }
 
 TEST(MemoryFitTest, ExecutorsThatNeedNoModelFitEverywhere) {
