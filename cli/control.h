@@ -16,7 +16,8 @@ std::string pause_text(const PeerPause& pause);
 // `state`: one word for programs; `text`: for people.
 std::string control_answer(const std::string& state, const std::string& text, const PeerPause* pause = nullptr);
 
-// The text of such an answer; empty: it is none.
+// The text and the state of such an answer; empty: it is none.
 std::string text_of_answer(const std::string& answer);
+std::string state_of_answer(const std::string& answer);
 
 }  // namespace shoal

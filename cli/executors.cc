@@ -17,8 +17,8 @@ namespace {
 constexpr std::uint64_t kCopiesOfAny = 2;  // what is computed on, and the anchor
 }  // namespace
 
-void add_compute_options(CLI::App& command, ComputeOptions& options) {
-  command.add_option("--device", options.device, "auto, cpu or cuda:N (default: auto)");
+void add_compute_options(CLI::App& command, ComputeOptions& options, const char* devices) {
+  command.add_option("--device", options.device, devices);
   command.add_option("--threads", options.threads, "threads of the CPU (default: all)")->check(CLI::Range(1, 1024));
 }
 

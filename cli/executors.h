@@ -22,8 +22,9 @@ struct ComputeOptions {
   bool forward_only = false;                                                          // nothing is trained
 };
 
-// --device and --threads.
-void add_compute_options(CLI::App& command, ComputeOptions& options);
+inline constexpr const char* kDevices = "auto, cpu or cuda:N (default: auto)";
+// --device, which may be one of `devices`, and --threads.
+void add_compute_options(CLI::App& command, ComputeOptions& options, const char* devices = kDevices);
 // Whether the parameters of `specs` fit in what this machine has left now, each `copies` times, the base of adapters
 // once, and `more_bytes`: said by name, before the tensor library is asked for them. What a GPU holds is its driver's
 // to say. ERRORS: kTooLarge, choose_device's.
@@ -31,10 +32,10 @@ Status check_memory(const std::string& what, std::span<const StageSpec> specs, s
                     const ComputeOptions& options, std::uint64_t more_bytes = 0);
 // Bytes of `device`, as choose_device names it: all of a GPU, what this machine has left now; none: not known.
 std::optional<std::uint64_t> device_memory(const std::string& device);
-inline constexpr std::uint64_t kCopiesInTraining = 4;  // at least: parameters, both moments, an accumulator
 // Bytes that this process may come to there as things stand now, with what it has already; none: not known. On a GPU
 // the first call takes seconds.
 std::optional<std::uint64_t> memory_left(const std::string& device);
+inline constexpr std::uint64_t kCopiesInTraining = 4;  // at least: parameters, both moments, an accumulator
 // The factory's errors: check_memory's, the executor's.
 ExecutorFactory executor_factory(const RunConfig& config, const ComputeOptions& options);
 

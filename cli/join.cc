@@ -9,8 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/checkpoint_files.h"
+#include "cli/device_list.h"
 #include "cli/executors.h"
 #include "cli/join_arguments.h"
+#include "cli/join_devices.h"
 #include "cli/live.h"
 #include "cli/outcome.h"
 #include "cli/owner_desk.h"
@@ -333,8 +335,11 @@ void add_join(CLI::App& app, Program& program) {
   CLI::App* command = app.add_subcommand("join", "lend this machine to one stage of a run");
   auto arguments = std::make_shared<JoinArguments>();
   add_join_options(*command, *arguments);
-  run_when_named(*command, program,
-                 [arguments](const GlobalOptions& global) { return JoinProgram(*arguments, global).run(); });
+  run_when_named(*command, program, [arguments](const GlobalOptions& global) {
+    const std::string& device = arguments->compute.device;
+    return lists_devices(device) ? join_devices(arguments->ticket, device, global)
+                                 : JoinProgram(*arguments, global).run();
+  });
 }
 
 }  // namespace shoal

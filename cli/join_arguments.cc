@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/join_devices.h"
 #include "cli/program.h"
 
 namespace shoal {
@@ -17,7 +18,7 @@ void add_join_options(CLI::App& command, JoinArguments& arguments) {
       .add_option("--advertise", arguments.advertise,
                   "address that others dial, repeatable (default: our side of the route to the ticket)")
       ->type_name("HOST[:PORT]");
-  add_compute_options(command, arguments.compute);
+  add_compute_options(command, arguments.compute, kListedDevices);
   command
       .add_option("--memory", arguments.memory_mebibytes,
                   "MiB for the stage (about 60 bytes a parameter) and its microbatches (default: those of one "

@@ -172,7 +172,8 @@ void add_lend(CLI::App& app, Program& program) {
       ->check(CLI::IsMember({"pause"}))
       ->type_name("pause");
   add_line_caps(*command, arguments->up, arguments->down);
-  command->add_option("--device", arguments->device, "auto, cpu or cuda:N (default: auto)")->type_name("NAME");
+  command->add_option("--device", arguments->device, "auto, cpu, cuda:N, all or a list, as of join (default: auto)")
+      ->type_name("NAME");
   command->add_option("--memory", arguments->memory, "MiB for the stage and its microbatches, as of join")
       ->type_name("MIB");
   command->add_option("--listen", arguments->listen, "where to listen, as of join")->type_name("HOST:PORT");

@@ -1,5 +1,6 @@
 #include "cli/lend_unit.h"
 
+#include <algorithm>
 #include <array>
 
 #include "cli/outcome.h"
@@ -11,7 +12,6 @@ namespace {
 constexpr std::array kFinal = {kExitUsage,   kExitBadInput, kExitMissing, kExitCannotCreate,
                                kExitVersion, kExitRefused,  kExitConfig};
 constexpr std::array kStopped = {130, 143, 129};  // by Ctrl-C, SIGTERM, SIGHUP, in order
-constexpr int kRestartSeconds = 30;
 
 template <class Codes>
 std::string list_of(const Codes& codes, const char* between) {
@@ -53,6 +53,11 @@ std::string shell_word(const std::string& word) {
 }
 
 }  // namespace
+
+bool ends_for_good(int exit_code) {
+  const auto has = [&](const auto& codes) { return std::ranges::find(codes, exit_code) != codes.end(); };
+  return exit_code == kExitOk || has(kFinal) || has(kStopped);
+}
 
 std::string lend_unit(const std::vector<std::string>& words, const std::vector<std::string>& variables) {
   const std::string stopped = list_of(kStopped, " ");

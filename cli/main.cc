@@ -75,6 +75,7 @@ void name_faults_not_reached() {
 int parse_and_run(int argc, char** argv) {
   CLI::App app("shoal trains large models on machines that nobody would call a cluster.", "shoal");
   Program program;
+  program.global.words.assign(argv + 1, argv + argc);
   app.require_subcommand(0, 1);
   app.fallthrough();
   app.get_formatter()->column_width(28);

@@ -3,6 +3,7 @@
 // new one is its add_...() here, one line in the table of main.cc and its file in CMakeLists.txt.
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -16,8 +17,9 @@ struct GlobalOptions {
   bool json = false;  // results as JSON on stdout; everything else is on stderr anyway
   int verbose = 0;
   bool quiet = false;
-  std::string log_file;  // empty: stderr alone
-  std::string faults;    // fault points to arm (common/fault.h)
+  std::string log_file;              // empty: stderr alone
+  std::string faults;                // fault points to arm (common/fault.h)
+  std::vector<std::string> words{};  // of the command line, behind the program
 };
 
 struct Program {

@@ -65,7 +65,8 @@ int become(const Prepared& prepared, int output, int error, int input, pid_t par
 Result<Offspring> Offspring::start(const OffspringCommand& command) {
   SHOAL_CHECK(!command.words.empty());
   SHOAL_ASSIGN(const Descriptor output, open_output(command.output_path));
-  SHOAL_ASSIGN(const Descriptor error, open_output(command.error_path));
+  SHOAL_ASSIGN(const Descriptor error_file, open_output(command.error_path));
+  const int error = command.error_descriptor >= 0 ? command.error_descriptor : error_file.get();
   SHOAL_ASSIGN(const Descriptor input, open_file("/dev/null", O_RDONLY | O_CLOEXEC));
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return error_of_errno("make", "a pipe", errno);
@@ -75,7 +76,7 @@ Result<Offspring> Offspring::start(const OffspringCommand& command) {
   const pid_t pid = fork();
   if (pid < 0) return error_of_errno("start", command.words.front(), errno);
   if (pid == 0) {
-    const int failure = become(prepared, output.get(), error.get(), input.get(), parent);
+    const int failure = become(prepared, output.get(), error, input.get(), parent);
     [[maybe_unused]] const ssize_t told = write(write_end.get(), &failure, sizeof failure);
     _exit(127);
   }

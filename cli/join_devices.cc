@@ -1,0 +1,84 @@
+#include "cli/join_devices.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/device_list.h"
+#include "cli/join_each.h"
+#include "cli/lend_unit.h"
+#include "cli/outcome.h"
+#include "common/log.h"
+#include "common/os/executable.h"
+#include "common/os/posix_file.h"
+#include "runtime/config/home.h"
+#include "runtime/config/ticket.h"
+#include "stages/torch_device.h"
+
+namespace shoal {
+namespace {
+
+constexpr const char* kReportFile = "join.json";  // in a device's home
+constexpr std::size_t kReportBytesMax = 1 << 20;
+
+Result<EachOptions> processes_for(const std::string& home, const std::vector<ListedDevice>& devices,
+                                  const GlobalOptions& global) {
+  const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const SharedWords shared{
+      .words = global.words, .home = home, .threads = std::max(1, threads / static_cast<int>(devices.size()))};
+  SHOAL_ASSIGN(const std::string program, own_program());
+  EachOptions options{.processes = {},
+                      .home = {},
+                      .restart_pause = std::chrono::seconds(kRestartSeconds),
+                      .print = [](const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }};
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    EachProcess process{.name = devices[i].name,
+                        .words = words_of(shared, devices, i),
+                        .home = home_of(home, devices[i]),
+                        .output = {}};
+    process.words.insert(process.words.begin(), program);
+    SHOAL_TRY(Home::open(process.home));  // its folder and its key; the process takes it then
+    if (global.json) process.output = process.home + "/" + kReportFile;
+    options.processes.push_back(std::move(process));
+  }
+  return options;
+}
+
+void print_reports(const EachOptions& options, const std::vector<int>& codes) {
+  nlohmann::ordered_json out = {{"schema", "shoal.join_each/1"}, {"processes", nlohmann::json::array()}};
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    const auto text = read_file(options.processes[i].output, kReportBytesMax);
+    auto report = text.ok() ? nlohmann::ordered_json::parse(text->view().begin(), text->view().end(), nullptr, false)
+                            : nlohmann::ordered_json();
+    if (report.is_discarded()) report = nullptr;  // it ended before it wrote one
+    out["processes"].push_back(
+        {{"device", options.processes[i].name}, {"exit_code", codes[i]}, {"report", std::move(report)}});
+  }
+  std::fputs((out.dump(2) + "\n").c_str(), stdout);
+}
+
+}  // namespace
+
+int join_devices(const std::string& ticket, const std::string& device, const GlobalOptions& global) {
+  if (const auto read = parse_ticket(ticket); !read.ok()) return fail(read.error());
+  const auto devices = listed_devices(device, choose_device);
+  if (!devices.ok()) return fail(devices.error());
+  const auto home = Home::open(home_path(global));
+  if (!home.ok()) return fail(home.error());
+  auto options = processes_for(home->path(), *devices, global);
+  if (!options.ok()) return fail(options.error());
+  if (home->is_temporary())
+    log_warning("another process uses ", home->path(), ": pause, resume and finish reach that one");
+  else
+    options->home = home->path();
+  log_info("a process for each of ", devices->size(), " devices; its key is in ", home->path(), "/",
+           devices->front().name, devices->size() > 1 ? " and so on" : "");
+  const auto codes = run_each(*options);
+  if (!codes.ok()) return fail(codes.error());
+  if (global.json) print_reports(*options, *codes);
+  return std::ranges::max(*codes);
+}
+
+}  // namespace shoal

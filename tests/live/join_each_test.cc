@@ -1,0 +1,194 @@
+// Processes for each of several devices: which devices a list means, with which words, and who is started again.
+#include "cli/join_each.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+
+#include "cli/device_list.h"
+#include "tests/live/processes.h"
+
+namespace shoal {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// A machine with so many GPUs.
+ChooseDevice machine_with(int gpus) {
+  return [gpus](const std::string& wish) -> Result<std::string> {
+    if (wish == "cpu") return wish;
+    if (wish.starts_with("cuda:") && std::stoi(wish.substr(5)) < gpus) return wish;
+    return make_error(ErrorCode::kUnsupported, "device " + wish + ": this machine has " + std::to_string(gpus));
+  };
+}
+
+std::vector<std::string> names_of(const std::string& wish, int gpus) {
+  const auto devices = listed_devices(wish, machine_with(gpus));
+  if (!devices.ok()) return {devices.error().message};
+  std::vector<std::string> names;
+  for (const ListedDevice& device : *devices) names.push_back(device.name);
+  return names;
+}
+
+TEST(DeviceListTest, IsAllGpusOrWhatIsListed) {
+  EXPECT_FALSE(lists_devices("auto"));
+  EXPECT_FALSE(lists_devices("cuda:1"));
+  EXPECT_TRUE(lists_devices("all"));
+  EXPECT_TRUE(lists_devices("cpu,cpu"));
+  EXPECT_THAT(names_of("all", 3), ElementsAre("cuda-0", "cuda-1", "cuda-2"));
+  EXPECT_THAT(names_of("cuda:2,cpu,cuda:0,cpu", 3), ElementsAre("cuda-2", "cpu-0", "cuda-0", "cpu-1"));
+  EXPECT_THAT(names_of("all", 0),
+              ElementsAre(HasSubstr("--device all lends each GPU, and there is none: device cuda:0")));
+  EXPECT_THAT(names_of("cuda:0,cuda:0", 1), ElementsAre(HasSubstr("lists cuda:0 twice")));
+  EXPECT_THAT(names_of("cpu,", 1), ElementsAre(HasSubstr("is no list of devices")));
+  EXPECT_THAT(names_of("cpu,all", 1), ElementsAre(HasSubstr("is no list of devices")));
+  EXPECT_THAT(names_of("cpu,cuda:1", 1), ElementsAre(HasSubstr("device cuda:1")));
+}
+
+TEST(DeviceListTest, EachHasWordsThatDoNotMeetThoseOfTheOthers) {
+  const auto devices = *listed_devices("cuda:0,cuda:1", machine_with(2));
+  const SharedWords shared{
+      .words = {"-v", "--home=all", "join", "TICKET", "--device", "cuda:0,cuda:1", "--events", "/tmp/e.jsonl",
+                "--listen=0.0.0.0:5000", "--advertise", "[::1]:5000", "--advertise", "host", "--stage", "1"},
+      .home = "all",
+      .threads = 8};
+  EXPECT_THAT(words_of(shared, devices, 1),
+              ElementsAre("-v", "--home=all/cuda-1", "join", "TICKET", "--device", "cuda:1", "--threads", "8",
+                          "--events", "/tmp/e-cuda-1.jsonl", "--listen=0.0.0.0:5001", "--advertise", "[::1]:5001",
+                          "--advertise", "host", "--stage", "1"));
+  EXPECT_THAT(
+      words_of({.words = {"join", "T", "--threads", "2", "--device=all", "--listen", "0.0.0.0:0"},
+                .home = "/h",
+                .threads = 8},
+               devices, 1),
+      ElementsAre("--home", "/h/cuda-1", "join", "T", "--threads", "2", "--device=cuda:1", "--listen", "0.0.0.0:0"));
+}
+
+EachProcess shell(const std::string& name, const std::string& line) {
+  return {.name = name, .words = {"/bin/sh", "-c", line}, .home = {}, .output = {}};
+}
+
+struct Ran {
+  std::vector<int> codes;
+  std::vector<std::string> lines;
+};
+Ran run_shells(std::vector<EachProcess> processes) {
+  Ran ran;
+  auto codes = run_each({.processes = std::move(processes),
+                         .home = {},
+                         .restart_pause = std::chrono::milliseconds(1),
+                         .print = [&](const std::string& line) { ran.lines.push_back(line); }});
+  EXPECT_TRUE(codes.ok());
+  if (codes.ok()) ran.codes = *codes;
+  return ran;
+}
+
+TEST(JoinEachTest, OneThatEndsForGoodIsNotStartedAgainAndTheOthersGoOn) {
+  const ScratchFolder folder;
+  const std::string marks = folder / "marks";
+  // Refused, a failure that may be over by itself, which it is at the third start, and a signal.
+  const Ran ran = run_shells(
+      {shell("a", "echo refused >&2; exit 77"),
+       shell("b", "echo b >> " + marks + "; test $(wc -l < " + marks + ") -ge 3 || exit 69"),
+       shell("c", "printf 'one\\ntwo' >&2; test -e " + marks + "c || { : > " + marks + "c; kill -KILL $$; }")});
+  EXPECT_THAT(ran.codes, ElementsAre(77, 0, 0));
+  EXPECT_EQ(std::ranges::count(ran.lines, "a: refused"), 1);
+  EXPECT_EQ(std::ranges::count(ran.lines, "c: one"), 2);
+  EXPECT_EQ(std::ranges::count(ran.lines, "c: two"), 2) << "a last line without an end";
+  EXPECT_EQ(ScratchFolder::read(marks), "b\nb\nb\n");
+}
+
+TEST(JoinEachTest, AProgramThatIsNotThereIsNamed) {
+  const auto codes = run_each({.processes = {{.name = "a", .words = {"/no/such/program"}, .home = {}, .output = {}}},
+                               .home = {},
+                               .restart_pause = {},
+                               .print = [](const std::string&) {}});
+  EXPECT_EQ(codes.code(), ErrorCode::kMissing);
+}
+
+// ---- real joins, on the processor twice ----
+void join_two(Processes& swarm, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words = {"--json",
+                                    "--home",
+                                    swarm.path("home"),
+                                    "join",
+                                    swarm.ticket(),
+                                    "--device",
+                                    "cpu,cpu",
+                                    "--listen",
+                                    "127.0.0.1:0",
+                                    "--no-dht",
+                                    "--no-checkpoints",
+                                    "--events",
+                                    swarm.path("events/both.jsonl")};
+  words.insert(words.end(), more.begin(), more.end());
+  swarm.start("both", std::move(words));
+}
+
+TEST(LiveJoinEachTest, ListedDevicesServeUnderAKeyEachAndTheirOwnerSpeaksToAll) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({.stages = 2, .replicas = 2, .steps = 100'000}));
+  join_two(swarm);
+  for (const std::string stage : {"0", "1"})
+    swarm.join("at-" + stage, {"--stage", stage});  // else it holds the last state
+  for (const std::string name : {"both-cpu-0", "both-cpu-1", "at-0", "at-1"})
+    ASSERT_TRUE(swarm.wait_for_event(name, {"\"event\":\"settled\""})) << swarm.errors("both");
+  EXPECT_NE(ScratchFolder::read(swarm.path("home/cpu-0/key")), ScratchFolder::read(swarm.path("home/cpu-1/key")));
+
+  swarm.start("say", {"--json", "--home", swarm.path("home"), "pause"});
+  EXPECT_EQ(swarm.exit_code("say"), 0) << swarm.errors("say");
+  EXPECT_THAT(swarm.output("say"), HasSubstr("\"state\": \"paused\""));
+  EXPECT_THAT(swarm.output("say"), HasSubstr("cpu-0: paused (by its owner)"));
+  EXPECT_THAT(swarm.output("say"), HasSubstr("\\ncpu-1: paused (by its owner)"));
+  swarm.start("say", {"--home", swarm.path("home"), "resume"});
+  EXPECT_EQ(swarm.exit_code("say"), 0) << swarm.errors("say");
+  for (const std::string name : {"both-cpu-0", "both-cpu-1"})
+    ASSERT_TRUE(swarm.wait_for_event(name, {"\"event\":\"serving\""}, 2)) << swarm.errors("both");
+
+  swarm.start("say", {"--home", swarm.path("home"), "finish"});
+  EXPECT_EQ(swarm.exit_code("both"), 0) << swarm.errors("both");
+  EXPECT_EQ(swarm.exit_code("say"), 0) << swarm.errors("say");
+  EXPECT_THAT(swarm.errors("both"), HasSubstr("cpu-1 ended with exit code 0"));
+  EXPECT_THAT(swarm.output("both"), HasSubstr("\"schema\": \"shoal.join_each/1\""));
+  EXPECT_THAT(swarm.output("both"), HasSubstr("\"device\": \"cpu-1\""));
+  EXPECT_THAT(swarm.output("both"), HasSubstr("\"schema\": \"shoal.join/1\""));
+}
+
+TEST(LiveJoinEachTest, ASignalReachesAllOfThem) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({.stages = 1, .replicas = 2, .steps = 100'000}));
+  swarm.join("stays");
+  join_two(swarm);
+  for (const std::string name : {"both-cpu-0", "both-cpu-1", "stays"})
+    ASSERT_TRUE(swarm.wait_for_event(name, {"\"event\":\"settled\""})) << swarm.errors("both");
+  swarm.process("both").send_signal(SIGTERM);
+  EXPECT_EQ(swarm.exit_code("both"), 143) << swarm.errors("both");
+  EXPECT_THAT(swarm.errors("both"), HasSubstr("cpu-0 ended with exit code 143"));
+  EXPECT_THAT(swarm.errors("both"), HasSubstr("cpu-1 ended with exit code 143"));
+  swarm.process("launch").send_signal(SIGINT);
+  EXPECT_EQ(swarm.exit_code("launch"), 130) << swarm.errors("launch");
+  EXPECT_EQ(swarm.exit_code("stays"), 0) << swarm.errors("stays");
+  EXPECT_EQ(complaints(swarm.audit_events()), "");
+}
+
+TEST(LiveJoinEachTest, WhatIsRefusedOfAllIsSaidWithItsRemedy) {
+  Processes swarm;
+  swarm.launch(swarm.write_run({.stages = 1, .replicas = 1}));
+  swarm.start("list", {"--home", swarm.path("home"), "join", swarm.ticket(), "--device", "cpu,cuda:99"});
+  EXPECT_EQ(swarm.exit_code("list"), 69) << swarm.errors("list");
+  EXPECT_THAT(swarm.errors("list"), HasSubstr("device cuda:99: "));
+  swarm.start("typo", {"--home", swarm.path("home"), "join", "shoal1:hello", "--device", "cpu,cpu"});
+  EXPECT_EQ(swarm.exit_code("typo"), 65) << swarm.errors("typo");
+  EXPECT_FALSE(std::filesystem::exists(swarm.path("home"))) << "nothing was begun";
+  // No stage 9: each of the two is refused for good.
+  join_two(swarm, {"--stage", "9"});
+  EXPECT_EQ(swarm.exit_code("both"), 77) << swarm.errors("both");
+  EXPECT_THAT(swarm.errors("both"), HasSubstr("cpu-0: shoal: the authority refused us"));
+  EXPECT_THAT(swarm.errors("both"), HasSubstr("cpu-1: shoal: the authority refused us"));
+}
+
+}  // namespace
+}  // namespace shoal
