@@ -4,12 +4,14 @@
 They are GoogleTest's, or report as those do (GTEST_OUTPUT).
 
 A program that crashes, hangs or reports nothing counts as one failure more than what it had reported until then.
-Usage: run_tests.py --build DIR [--only FOLDER...] [--more LABEL DIR [TARGET...]]... [--checks] [--swarms] [--fuzz SECONDS] [--planted]
+Usage: run_tests.py --build DIR [--only FOLDER...] [--more LABEL DIR [TARGET...]]... [--checks] [--swarms] [--package] [--fuzz SECONDS]
+                    [--planted]
   --more     the same from another build (all of it, or these programs), shown under this label. Those of --build run one
              after the other, with the machine to themselves, since some start swarms of processes; these share the cores
   --checks   scripts/format --check, scripts/self-test --check and, at the end, scripts/siege --short --no-rates count as a
              test each
   --swarms   scripts/samples --check counts as a test; two minutes
+  --package  scripts/package counts as a test: whether what it packs is small and needs nothing that a clean system lacks
   --fuzz     scripts/fuzz for so long, where each target counts as a test
   --planted  at the end the whole of scripts/self-test, where each bug counts as a test
 """
@@ -155,9 +157,10 @@ def show(label, count, seconds):
     print(f"{label:32} {count.text()} ({seconds:.1f} s)", flush=True)
 
 
-# Scripts that build nothing; each counts as one test more. The first judge the tree, the others run what was built.
+# Scripts; each counts as one test more. The first judge the tree, the others run what was built.
 FORMAT, PLANTED = ("format", "scripts/format", "--check"), ("planted", "scripts/self-test", "--check")
 SAMPLES = ("samples", "scripts/samples", "--check")
+PACKAGE = ("package", "scripts/package")  # packs what the release build holds
 # No rates: this machine may do other things too.
 SIEGE = ("siege", "scripts/siege", "--short", "--no-rates")
 
@@ -212,6 +215,7 @@ def parse_arguments():
     parser.add_argument("--more", nargs="+", action="append", default=[])
     parser.add_argument("--checks", action="store_true")
     parser.add_argument("--swarms", action="store_true")
+    parser.add_argument("--package", action="store_true")
     parser.add_argument("--fuzz", type=int, default=0, metavar="SECONDS")
     parser.add_argument("--planted", action="store_true")
     options = parser.parse_args()
@@ -237,7 +241,7 @@ def main():
             show(label, count, seconds)
             took[label] = seconds
             total.add(count)
-    checks = ((FORMAT, PLANTED) if options.checks else ()) + ((SAMPLES,) if options.swarms else ())
+    checks = ((FORMAT, PLANTED) if options.checks else ()) + ((SAMPLES,) if options.swarms else ()) + ((PACKAGE,) if options.package else ())
     for check in checks + ((SIEGE,) if options.checks else ()):
         count, seconds = run_check(root, *check)
         show(check[0], count, seconds)
