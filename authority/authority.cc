@@ -7,6 +7,7 @@
 #include "authority/membership.h"
 #include "common/crypto/path_tag.h"
 #include "common/log.h"
+#include "common/peer_name.h"
 #include "events/session_end.h"
 #include "transport/dial_trials.h"
 #include "transport/limits.h"
@@ -138,6 +139,8 @@ void Authority::on_join(const Remote& from, const JoinRequest& request) {
                                                             path_key_of(options_.path_secret, from.session)))
                           : void();  // else it is on its way
   if (comes_too_early(from)) return;
+  if (const Status named = check_peer_name(request.name); !named.ok())
+    return port_.send(from.peer, refusal(named.error().message));
   const Result<StageChoice> choice = placement_.of_joiner(from.peer, request);
   if (!choice.ok()) return port_.send(from.peer, refusal(choice.error().message));
   if (choice->wish_may_come && book_.wish_waits(from.session)) return;
@@ -172,7 +175,8 @@ void Authority::admit(const Remote& from, const JoinRequest& request, const Stag
                .about = from.session,
                .about_peer = from.peer,
                .state = "joined",
-               .cause = choice.reason});
+               .cause = choice.reason,
+               .peer_name = request.name});
   ++stage.line().epoch.value;
   book_.change_list();
   decide(LogMember{member.stage, member.member}, [this, from, reason = choice.reason, list = build_list()] {

@@ -27,6 +27,7 @@
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "common/os/work_thread.h"
+#include "common/peer_name.h"
 #include "common/status_line.h"
 #include "runtime/config/home.h"
 #include "runtime/config/ticket.h"
@@ -97,6 +98,7 @@ class JoinProgram final : private Peer::Owner {
     SHOAL_ASSIGN(const LineCaps caps, line_caps_of(arguments_.up, arguments_.down));
     SHOAL_ASSIGN(device_name_, choose_device(arguments_.compute.device));
     SHOAL_TRY(check_gpu_busy());
+    SHOAL_TRY(check_peer_name(arguments_.name));
     SHOAL_ASSIGN(Home home, Home::open(home_path(global_)));
     home_ = std::make_unique<Home>(std::move(home));
     if (home_->is_temporary())
@@ -208,6 +210,7 @@ class JoinProgram final : private Peer::Owner {
                         .addresses = addresses,
                         .wish = {},
                         .device = device_name_,
+                        .name = arguments_.name,
                         .memory_bytes = arguments_.memory_mebibytes << 20,
                         .contact_time = from_seconds(arguments_.patience_s),
                         .absence_time = from_seconds(arguments_.wait_s),

@@ -27,6 +27,11 @@ void add_join_options(CLI::App& command, JoinArguments& arguments) {
       ->type_name("MIB");
   command.add_option("--stage", arguments.stage, "stage to serve (default: where the run is weakest)")
       ->check(CLI::Range(0, 255));
+  command
+      .add_option("--name", arguments.name,
+                  "what you call this machine, for the page and receipts of the run: 32 characters at most, seen by "
+                  "everybody who sees those")
+      ->type_name("NAME");
   command.add_option("--events", arguments.events, "append JSON lines here")->type_name("FILE");
   add_events_level(command, arguments.events_level);
   command.add_flag("--no-dht", arguments.no_dht, "no directory: meet the others through the ticket alone");

@@ -20,7 +20,7 @@ struct JoinArguments {
   int stage = -1;
   double patience_s = 60, wait_s = 3600;
   std::vector<std::string> checkpoints;
-  std::string hours, gpu_busy, up, down;
+  std::string hours, gpu_busy, up, down, name;
   bool no_dht = false, once = false, no_checkpoints = false;
 };
 

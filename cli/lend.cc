@@ -16,6 +16,7 @@
 #include "cli/program.h"
 #include "common/bytes.h"
 #include "common/log.h"
+#include "common/peer_name.h"
 #include "common/os/executable.h"
 #include "common/os/owner_socket.h"
 #include "common/os/posix_file.h"
@@ -34,7 +35,7 @@ constexpr const char* kKeptVariables[] = {"XDG_DATA_HOME", "SHOAL_TORCH_ROOT"};
 constexpr const char* kProgramVariable = "SHOAL_PROGRAM";  // the package's launcher, which finds libtorch
 
 struct LendArguments {
-  std::string ticket, hours, gpu_busy, up, down, device, listen, memory;
+  std::string ticket, hours, gpu_busy, up, down, device, listen, memory, name;
   std::vector<std::string> advertise;
   bool status = false, stop = false;
 };
@@ -81,6 +82,8 @@ Result<std::vector<std::string>> join_words(const LendArguments& arguments, cons
     if (!value.empty()) words.insert(words.end(), {option, value});
   };
   if (!arguments.hours.empty()) SHOAL_TRY(LendHours::parse(arguments.hours));
+  SHOAL_TRY(check_peer_name(arguments.name));
+  add("--name", arguments.name);
   add("--hours", arguments.hours);
   add("--gpu-busy", arguments.gpu_busy);
   SHOAL_TRY(line_caps_of(arguments.up, arguments.down));
@@ -179,6 +182,7 @@ void add_lend(CLI::App& app, Program& program) {
   command->add_option("--listen", arguments->listen, "where to listen, as of join")->type_name("HOST:PORT");
   command->add_option("--advertise", arguments->advertise, "address that others dial, repeatable, as of join")
       ->type_name("HOST[:PORT]");
+  command->add_option("--name", arguments->name, "what you call this machine, as of join")->type_name("NAME");
   CLI::Option* status =
       command->add_flag("--status", arguments->status, "whether this machine is lent, and what it does");
   CLI::Option* stop = command->add_flag("--stop", arguments->stop, "leave in order and be started no more");

@@ -32,6 +32,7 @@ struct Receipt {
   };
   PeerId run;  // the run's key
   std::string peer;
+  std::string name;  // what its owner called it; empty, and left out of the text: nothing
   std::vector<OfStage> stages;
 
   std::uint64_t tokens() const {
@@ -47,12 +48,11 @@ std::string signed_text(const Receipt& receipt) {
   Json list = Json::array();
   for (const Receipt::OfStage& here : receipt.stages)
     list.push_back({{"stage", here.stage}, {"tokens", here.tokens}, {"microbatches", here.microbatches}});
-  std::string text = Json{
-      {"schema", kSchema},
-      {"run", hex_of(receipt.run)},
-      {"peer", receipt.peer},
-      {"tokens", receipt.tokens()},
-      {"stages", list}}.dump();
+  Json json = {{"schema", kSchema}, {"run", hex_of(receipt.run)}, {"peer", receipt.peer}};
+  if (!receipt.name.empty()) json["name"] = receipt.name;
+  json["tokens"] = receipt.tokens();
+  json["stages"] = list;
+  std::string text = json.dump();
   text.pop_back();
   return text;
 }
@@ -63,13 +63,13 @@ std::string line_of(const std::string& text, const Signature& signature) {
   return text + std::string(kSigned) + hex_of(signature.data(), signature.size()) + "\"}";
 }
 
-Receipt receipt_of(const KeyPair& key, std::uint64_t peer,
-                   const std::map<std::uint16_t, AcceptedWork::OfStage>& stages) {
-  Receipt receipt{.run = key.id(), .peer = hex_of_word(peer), .stages = {}};
-  for (const auto& [stage, work] : stages) {
+Receipt receipt_of(const KeyPair& key, std::uint64_t peer, const AcceptedWork& work) {
+  Receipt receipt{.run = key.id(), .peer = hex_of_word(peer), .name = {}, .stages = {}};
+  if (const auto name = work.names.find(peer); name != work.names.end()) receipt.name = name->second;
+  for (const auto& [stage, here] : work.peers.at(peer)) {
     std::uint64_t tokens = 0;
-    for (const auto& [serial, targets] : work.targets) tokens += targets;
-    receipt.stages.push_back({.stage = stage, .tokens = tokens, .microbatches = ranges_text(work.targets)});
+    for (const auto& [serial, targets] : here.targets) tokens += targets;
+    receipt.stages.push_back({.stage = stage, .tokens = tokens, .microbatches = ranges_text(here.targets)});
   }
   return receipt;
 }
@@ -100,7 +100,7 @@ Status write_receipts(const ReceiptArguments& arguments) {
     return make_error(ErrorCode::kInput, arguments.folder + " is run " + short_name(key.id()) + ", and the events in " +
                                              arguments.events + " are of run " + short_name(work.run));
   for (const auto& [peer, stages] : work.peers) {
-    const std::string text = signed_text(receipt_of(key, peer, stages));
+    const std::string text = signed_text(receipt_of(key, peer, work));
     const std::string line = line_of(text, key.sign(bytes_of(text)));
     if (line.size() > kReceiptBytesMax)
       return make_error(ErrorCode::kTooLarge, "the receipt of peer " + hex_of_word(peer) + " is larger than 16 MiB");
@@ -121,7 +121,7 @@ Result<Signature> signature_of(std::string_view digits) {
 
 // What a line says, be it signed or not. A field of another type, or one that lacks, throws.
 Receipt said_by(const Json& json, std::string& signature) {
-  Receipt receipt{.run = {}, .peer = json.at("peer").get<std::string>(), .stages = {}};
+  Receipt receipt{.run = {}, .peer = json.at("peer").get<std::string>(), .name = json.value("name", ""), .stages = {}};
   if (const auto run = parse_hex32(json.at("run").get<std::string>()); run.ok()) receipt.run.bytes = *run;
   for (const Json& here : json.at("stages"))
     receipt.stages.push_back({.stage = here.at("stage").get<std::uint64_t>(),
@@ -156,8 +156,9 @@ bool judge(const std::string& place, std::string_view line, const std::optional<
   if (!receipt.ok()) return std::printf("%s%s\n", place.c_str(), receipt.error().message.c_str()), false;
   const std::string run = hex_of(receipt->run);
   if (wanted && *wanted != receipt->run) return std::printf("%sit is of run %s\n", place.c_str(), run.c_str()), false;
-  std::printf("%sok: run %s had %llu tokens from peer %s\n", place.c_str(), run.c_str(),
-              static_cast<unsigned long long>(receipt->tokens()), printable(receipt->peer).c_str());
+  const std::string called = receipt->name.empty() ? "" : " (" + printable(receipt->name) + ")";
+  std::printf("%sok: run %s had %llu tokens from peer %s%s\n", place.c_str(), run.c_str(),
+              static_cast<unsigned long long>(receipt->tokens()), printable(receipt->peer).c_str(), called.c_str());
   return true;
 }
 

@@ -40,6 +40,7 @@ struct EventRecord {
   std::optional<Session> silent{};                  // who was not heard of
   std::string state{};                              // what the session that it is about became
   std::string cause{};
+  std::string peer_name{};       // of a member that joined: what its owner calls it
   std::optional<double> loss{};  // nats a target
   std::optional<std::uint64_t> targets{};
   // For a step: how late its gradients were, in targets by delay (set_delays), and for how long its window was closed

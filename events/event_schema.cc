@@ -201,6 +201,7 @@ constexpr EventField kFields[] = {
     field<&R::silent, Id>("silent", "session"),
     field<&R::state, Text>("state", "text"),
     field<&R::cause, Text>("cause", "text"),
+    field<&R::peer_name, Text>("peer_name", "text"),
     field<&R::loss, NumberOrNull>("loss", "number or null"),
     field<&R::targets, Integer>("targets", "integer"),
     field<&R::delay_mean, Number>("delay_mean", "number"),

@@ -2,6 +2,8 @@
 
 #include <unordered_map>
 
+#include "common/peer_name.h"
+
 namespace shoal {
 namespace {
 
@@ -10,6 +12,8 @@ namespace {
 class Reckoning {
  public:
   void take(const AuditEvent& event) {
+    if (event.event == EventKind::kMember && event.about && check_peer_name(event.peer_name).ok())
+      if (!event.peer_name.empty()) names_[event.about->peer_tag] = event.peer_name;
     if (event.event == EventKind::kCommit) return take_commit(event);
     if (!event.secured) return;
     if (event.event == EventKind::kRoundCommit) mark(*event.secured, &Entry::secured);
@@ -21,6 +25,7 @@ class Reckoning {
       for (const auto& [serial, entry] : entries)
         if (entry.committed && entry.secured && !entry.taken_back)
           work.peers[session.peer_tag][entry.stage].targets[entry.microbatch] = entry.targets;
+    work.names = names_;
   }
 
  private:
@@ -47,6 +52,7 @@ class Reckoning {
   }
 
   std::unordered_map<Session, std::unordered_map<std::uint64_t, Entry>> entries_;
+  std::map<std::uint64_t, std::string> names_;
 };
 
 }  // namespace

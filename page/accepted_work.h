@@ -17,6 +17,7 @@ struct AcceptedWork {
     std::map<std::uint64_t, std::uint64_t> targets;  // by the microbatch's serial
   };
   RunId run;
+  std::map<std::uint64_t, std::string> names{};  // by its owner, as it joined last; of those that gave one
   std::map<std::uint64_t, std::map<std::uint16_t, OfStage>> peers;  // by the first 8 bytes of a key, and by stage
 };
 

@@ -95,7 +95,7 @@ std::vector<const SeenPeer*> rows_by_life(const RunView& view) {
   return rows;
 }
 
-std::string row_line(const SeenPeer& row, double now) {
+std::string row_line(const SeenPeer& row, const std::string& name, double now) {
   const auto figure = [](bool known, double value) { return known ? short_number(value) : std::string("-"); };
   const bool bytes = row.lives() && row.sent + row.received > 0;
   return formatted(" %2u %-8s %-11s %7s %8s %9llu %6llu %7s %7s", static_cast<unsigned>(row.stage),
@@ -103,7 +103,8 @@ std::string row_line(const SeenPeer& row, double now) {
                    figure(row.lives(), row.rate.per_second()).c_str(),
                    short_number(static_cast<double>(row.targets)).c_str(),
                    static_cast<unsigned long long>(row.microbatches), static_cast<unsigned long long>(row.lost),
-                   figure(bytes, row.up.per_second(now)).c_str(), figure(bytes, row.down.per_second(now)).c_str());
+                   figure(bytes, row.up.per_second(now)).c_str(), figure(bytes, row.down.per_second(now)).c_str()) +
+         (name.empty() ? "" : "  " + printable(name));
 }
 
 // The newest of what is a fault, or asked of a peer; in their order.
@@ -169,7 +170,7 @@ std::string glance_text(const RunView& view, double told, GlanceSize size) {
   if (view.delay()) peers += " | late by " + formatted("%.2f", *view.delay());
   lines.push_back(peers + " | " + counted(view.story().faults(), "fault", "faults"));
   lines.push_back(" ST PEER     STATE         TOK/S   TOKENS  COUNTED   LOST    UP/s  DOWN/s");
-  for (std::size_t i = 0; i < shown; ++i) lines.push_back(row_line(*rows[i], view.now()));
+  for (std::size_t i = 0; i < shown; ++i) lines.push_back(row_line(*rows[i], view.peers().find_work(rows[i]->session).name, view.now()));
   if (shown < rows.size()) lines.push_back("    and " + std::to_string(rows.size() - shown) + " more");
   for (const Tale* tale : tales) lines.push_back(tale_line(*tale, view.begun()));
   if (lines.size() > size.lines) lines.resize(size.lines);  // a terminal that has no room for the rows always shown

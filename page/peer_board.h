@@ -34,6 +34,7 @@ class Flow {
 
 // What one key did over all its sessions.
 struct PeerWork {
+  std::string name{};  // what its owner calls it, as it joined last; empty: nothing
   std::uint64_t microbatches = 0, targets = 0, lost = 0, sent = 0, received = 0, sessions = 0;
 };
 

@@ -214,6 +214,7 @@ Json work_of(const PeerBoard& peers) {
   const auto row = [](Json name, const PeerWork& work) -> Json {
     const bool tells_bytes = work.sent + work.received > 0;
     return {{"peer", std::move(name)},
+            {"name", work.name.empty() ? Json(nullptr) : Json(work.name)},
             {"microbatches", work.microbatches},
             {"tokens", work.targets},
             {"lost", work.lost},

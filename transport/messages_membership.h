@@ -25,7 +25,8 @@ struct JoinRequest {
   std::vector<HeldState> held;        // newest first
   std::string device;
   std::vector<std::string> addresses;  // where others can dial the sender
-  SHOAL_FIELDS(wish, held_stage, held, device, addresses)
+  std::string name;                    // what its owner calls it (common/peer_name.h); empty: nothing
+  SHOAL_FIELDS(wish, held_stage, held, device, addresses, name)
 };
 
 // Authority -> peer: your stage, or why not.

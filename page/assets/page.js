@@ -110,10 +110,16 @@ function drawHead() {
   $("clock").textContent = of.begun ? `for ${span(time - of.begun)}` : "";
 }
 
+// Its key, and what its owner calls it.
+function called(peer) {
+  const row = peer && run.story && run.story.work.find((r) => r.peer === peer);
+  return row && row.name ? `${peer} (${row.name})` : peer;
+}
+
 function tellPeer(member) {
   if (!member) { $("peer").textContent = "A peer's figures stand here when it is chosen."; return; }
   const word = lookOf(member)[2];
-  const parts = [`Peer ${member.peer}, stage ${member.stage}, ${word}${member.reason ? ` (${member.reason})` : ""}`];
+  const parts = [`Peer ${called(member.peer)}, stage ${member.stage}, ${word}${member.reason ? ` (${member.reason})` : ""}`];
   if (!member.over) parts.push(`${short(member.per_second)} tokens a second`);
   parts.push(`${whole(member.microbatches)} microbatches accepted (${short(member.tokens)} tokens)`);
   if (member.lost) parts.push(`${whole(member.lost)} lost with it`);
@@ -129,15 +135,15 @@ const TALE_SIGNS = { lost: "✕", left: "→", joined: "+", moves: "⇄", round:
 function taleWords(tale) {
   const stage = tale.stage === null ? "" : ` of stage ${tale.stage}`;
   switch (tale.what) {
-    case "lost": return `Peer ${tale.peer}${stage} was lost: ${tale.words}.`;
-    case "left": return `Peer ${tale.peer}${stage} left${tale.words && tale.words !== "left" ? `: ${tale.words}` : " in order"}.`;
-    case "joined": return `Peer ${tale.peer} joined stage ${tale.stage}${tale.words ? `: ${tale.words}` : ""}.`;
-    case "moves": return `Peer ${tale.peer}${stage} is asked to move: ${tale.words}.`;
-    case "unreachable": return `A joiner, ${tale.peer}, was not admitted: ${tale.words}.`;
+    case "lost": return `Peer ${called(tale.peer)}${stage} was lost: ${tale.words}.`;
+    case "left": return `Peer ${called(tale.peer)}${stage} left${tale.words && tale.words !== "left" ? `: ${tale.words}` : " in order"}.`;
+    case "joined": return `Peer ${called(tale.peer)} joined stage ${tale.stage}${tale.words ? `: ${tale.words}` : ""}.`;
+    case "moves": return `Peer ${called(tale.peer)}${stage} is asked to move: ${tale.words}.`;
+    case "unreachable": return `A joiner, ${called(tale.peer)}, was not admitted: ${tale.words}.`;
     case "went back": return `Stage ${tale.stage} went back ${tale.words}.`;
     case "round": return `Stage ${tale.stage}: ${tale.words}.`;
     case "contradiction": return `A contribution counts twice${stage}: ${tale.words}.`;
-    default: return `Peer ${tale.peer}${stage} says what the log does not know: ${tale.words}.`;
+    default: return `Peer ${called(tale.peer)}${stage} says what the log does not know: ${tale.words}.`;
   }
 }
 
@@ -187,7 +193,7 @@ function drawWork() {
   $("work").replaceChildren(...rows.slice(0, 64).map((row) => {
     const share = make("i", "share");
     share.style.width = `${Math.round((60 * row.tokens) / most)}px`;
-    const cells = [make("td", "", row.peer || "others"), make("td", "", share, short(row.tokens)), make("td", "", whole(row.microbatches)), make("td", "", whole(row.lost))];
+    const cells = [make("td", "", called(row.peer) || "others"), make("td", "", share, short(row.tokens)), make("td", "", whole(row.microbatches)), make("td", "", whole(row.lost))];
     if (bytes) cells.push(make("td", "", row.sent === null ? "–" : `${short(row.sent)}B`), make("td", "", row.received === null ? "–" : `${short(row.received)}B`));
     return make("tr", "", ...cells);
   }));

@@ -58,6 +58,7 @@ struct PeerOptions {
   std::vector<std::string> addresses;  // our own, for others to dial
   std::optional<StageId> wish;
   std::string device;  // for people
+  std::string name;    // for people, by its owner (common/peer_name.h); empty: none
   // The device is this machine's processor. A job that does not end there is another program's doing or a bug, and no
   // new process would have another processor: this one waits for it, and joins again. Else the process ends, so that
   // what restarts it gets the device anew.

@@ -90,6 +90,7 @@ void Peer::start_membership() {
   options.self = life_->session;
   options.request.wish = moves_to_ ? moves_to_ : options_.wish;
   options.request.device = options_.device;
+  options.request.name = options_.name;
   options.request.addresses = options_.addresses;
   options.request.held_stage = kept_.stage();
   if (kept_.stage()) options.request.held = checkpointing_.held(*kept_.stage(), kept_);

@@ -24,6 +24,31 @@ TEST_F(AuthorityTest, AJoinerIsAMemberFirstAndAnsweredThen) {
   EXPECT_TRUE(authority->members().stages[0].members[0].serving);
 }
 
+TEST_F(AuthorityTest, TheLogSaysWhatAJoinersOwnerCallsIt) {
+  boot();
+  JoinRequest named;
+  named.name = "Zoe's 4090";
+  authority->on_message(remote(1), named);
+  settle();
+  ASSERT_EQ(members(), 1u);
+  const auto said =
+      std::find_if(events.begin(), events.end(), [](const EventRecord& event) { return event.state == "joined"; });
+  ASSERT_NE(said, events.end());
+  EXPECT_EQ(said->peer_name, "Zoe's 4090");
+}
+
+TEST_F(AuthorityTest, AnOwnersNameThatIsNoneIsRefused) {
+  boot();
+  JoinRequest named;
+  named.name = "\x1b[2J";
+  authority->on_message(remote(1), named);
+  settle();
+  EXPECT_EQ(members(), 0u);
+  ASSERT_EQ(sent_to<JoinAnswer>(1).size(), 1u);
+  EXPECT_FALSE(sent_to<JoinAnswer>(1)[0].accepted);
+  EXPECT_NE(sent_to<JoinAnswer>(1)[0].reason.find("name"), std::string::npos);
+}
+
 TEST_F(AuthorityTest, JoinersSpreadOverTheStages) {
   options.stages = 3;
   boot();

@@ -123,7 +123,7 @@ TEST_F(LiveInspectTest, TopFollowsTheFilesOfARunUntilItIsOver) {
 
 TEST_F(LiveInspectTest, ReceiptsAreOfTheRunsKeyAndOfWhatTheyName) {
   swarm_.launch(swarm_.write_run({.stages = 1, .replicas = 1, .steps = 6, .executor = kPaced}));
-  swarm_.join("a", {});
+  swarm_.join("a", {"--name", "Zoe's 4090"});
   ASSERT_EQ(swarm_.exit_code("launch"), 0) << swarm_.errors("launch");
   ASSERT_EQ(swarm_.exit_code("a"), 0);
   const auto receipt = [&](std::vector<std::string> words) {
@@ -141,11 +141,15 @@ TEST_F(LiveInspectTest, ReceiptsAreOfTheRunsKeyAndOfWhatTheyName) {
     return receipt(std::move(more));
   };
   EXPECT_EQ(verified(line), 0) << swarm_.output("receipt");
+  EXPECT_NE(swarm_.output("receipt").find("(Zoe's 4090)"), std::string::npos) << swarm_.output("receipt");
   EXPECT_EQ(verified(line, {"--run", run}), 0);
   EXPECT_EQ(verified(line, {"--run", std::string(64, '0')}), 65);
   std::string changed = line;
   changed.replace(changed.find("0-47"), 4, "0-99");
   EXPECT_EQ(verified(changed), 65) << "what is signed is what stands there";
+  std::string renamed = line;
+  renamed.replace(renamed.find("Zoe"), 3, "Eve");
+  EXPECT_EQ(verified(renamed), 65) << "its name, too";
   EXPECT_NE(swarm_.output("receipt").find("the signature is not that of run"), std::string::npos);
   std::string more = line;
   more.insert(more.rfind('}'), ",\"tokens\":1");

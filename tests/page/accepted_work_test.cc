@@ -42,6 +42,19 @@ TEST(AcceptedWorkTest, ItIsWhatRoundsSecured) {
   EXPECT_EQ(pairs, audit->secured);
 }
 
+TEST(AcceptedWorkTest, ANameIsWhatTheJoinerGave) {
+  const ScratchFolder folder;
+  Story story = Story::whole();
+  for (auto& [who, record] : story.lines) {
+    if (record.state == "joined" && record.about == Story::peer(0, 1)) record.peer_name = "rack 3";
+    if (record.state == "joined" && record.about == Story::peer(1, 1)) record.peer_name = "\x1b[2J";  // a file's, not ours
+  }
+  write_story(story, folder);
+  const auto work = accepted_work(folder.path());
+  ASSERT_TRUE(work.ok());
+  EXPECT_THAT(work->names, testing::ElementsAre(testing::Pair(Story::peer(0, 1).peer_tag, "rack 3")));
+}
+
 TEST(AcceptedWorkTest, WhatIsLostIsNotInIt) {
   const ScratchFolder folder;
   const Story story = story_with_a_loss(true);
