@@ -14,6 +14,7 @@
 #include "cli/join_arguments.h"
 #include "cli/join_devices.h"
 #include "cli/live.h"
+#include "cli/member_page.h"
 #include "cli/outcome.h"
 #include "cli/owner_desk.h"
 #include "cli/program.h"
@@ -57,6 +58,7 @@ class JoinProgram final : private Peer::Owner {
     loop_.post([this] {
       peer_->start();
       desk_->start();
+      if (page_) page_->start(*peer_);
       tick();
     });
     loop_.run();
@@ -111,6 +113,12 @@ class JoinProgram final : private Peer::Owner {
                                    {.level = event_level_named(arguments_.events_level).value_or(EventLevel::kFull)});
       if (!events.ok()) return cannot_make(events.error());
       events_ = *std::move(events);
+    }
+    if (arguments_.page) {
+      auto page = MemberPage::open(loop_, ticket.run, home_->key().id(), arguments_.name, *arguments_.page);
+      if (!page.ok()) return cannot_make(page.error());
+      page_ = *std::move(page);
+      events_ = page_->shown(std::move(events_));
     }
     storage_ = std::make_unique<FileStorage>(loop_);
     SHOAL_TRY(make_checkpoint_folders());
@@ -261,8 +269,8 @@ class JoinProgram final : private Peer::Owner {
     PeerFigures figures{.phase = report.phase,
                         .reason = report.reason,
                         .accepted = report.status.ledger.accepted,
-                        .targets = report.targets,
-                        .run_targets = report.run_targets,
+                        .targets = report.config ? report.config->targets_per_microbatch() : 0,
+                        .run_targets = report.run.run_targets,
                         .fetched_bytes = report.fetched_bytes,
                         .fetch_total = report.fetch_total,
                         .device = device_name_,
@@ -283,6 +291,7 @@ class JoinProgram final : private Peer::Owner {
     over_ = true;
     reason_ = reason;
     error_ = std::move(error);
+    if (page_) page_->stop(error_ ? error_->message : reason_);
     desk_->on_finished(error_ ? error_->message : reason_);
     loop_.after(kLastWords, [this] { loop_.stop(); });
   }
@@ -321,6 +330,7 @@ class JoinProgram final : private Peer::Owner {
   // Destroyed from the last to the first: each borrows from those above it.
   ThreadLoop loop_;
   std::unique_ptr<Home> home_;
+  std::unique_ptr<MemberPage> page_;  // null: nobody asked for it
   std::unique_ptr<EventLog> events_;
   std::unique_ptr<FileStorage> storage_;
   std::unique_ptr<ZmqWire> wire_;

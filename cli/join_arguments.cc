@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/join_devices.h"
+#include "cli/page_option.h"
 #include "cli/program.h"
 
 namespace shoal {
@@ -34,6 +35,7 @@ void add_join_options(CLI::App& command, JoinArguments& arguments) {
       ->type_name("NAME");
   command.add_option("--events", arguments.events, "append JSON lines here")->type_name("FILE");
   add_events_level(command, arguments.events_level);
+  add_page_option(command, arguments.page, "show the run in a browser, as far as a peer sees it,");
   command.add_flag("--no-dht", arguments.no_dht, "no directory: meet the others through the ticket alone");
   command.add_option("--bootstrap", arguments.bootstrap, "a DHT node to ask besides the ticket's, repeatable")
       ->type_name("HOST:PORT");

@@ -1,10 +1,12 @@
 #pragma once
 // The options of `shoal join`.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/executors.h"
+#include "page/page_port.h"
 
 namespace CLI {
 class App;
@@ -21,6 +23,7 @@ struct JoinArguments {
   double patience_s = 60, wait_s = 3600;
   std::vector<std::string> checkpoints;
   std::string hours, gpu_busy, up, down, name;
+  std::optional<PagePort> page{};
   bool no_dht = false, once = false, no_checkpoints = false;
 };
 

@@ -8,7 +8,7 @@ namespace shoal {
 
 // "shoal-data-prepare", the name of a command's page.
 std::string page_name(const CommandRow& command);
-// The page in the man macros of roff. `version`: "shoal 0.1.0 (protocol 12)". `command` stands somewhere in `program`.
+// The page in the man macros of roff. `version`: "shoal 0.1.0 (protocol 13)". `command` stands somewhere in `program`.
 std::string manual_page(const CommandRow& program, const CommandRow& command, const std::string& version);
 
 }  // namespace shoal

@@ -170,7 +170,8 @@ std::string glance_text(const RunView& view, double told, GlanceSize size) {
   if (view.delay()) peers += " | late by " + formatted("%.2f", *view.delay());
   lines.push_back(peers + " | " + counted(view.story().faults(), "fault", "faults"));
   lines.push_back(" ST PEER     STATE         TOK/S   TOKENS  COUNTED   LOST    UP/s  DOWN/s");
-  for (std::size_t i = 0; i < shown; ++i) lines.push_back(row_line(*rows[i], view.peers().find_work(rows[i]->session).name, view.now()));
+  for (std::size_t i = 0; i < shown; ++i)
+    lines.push_back(row_line(*rows[i], view.peers().find_work(rows[i]->session).name, view.now()));
   if (shown < rows.size()) lines.push_back("    and " + std::to_string(rows.size() - shown) + " more");
   for (const Tale* tale : tales) lines.push_back(tale_line(*tale, view.begun()));
   if (lines.size() > size.lines) lines.resize(size.lines);  // a terminal that has no room for the rows always shown

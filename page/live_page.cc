@@ -57,16 +57,16 @@ LivePage::LivePage(EventLoop& loop, RunFacts facts) : loop_(loop), told_(std::ma
 
 Result<std::unique_ptr<LivePage>> LivePage::open(EventLoop& loop, RunFacts facts, const PagePort& port) {
   std::unique_ptr<LivePage> page(new LivePage(loop, std::move(facts)));
-  const auto answers = [told = page->told_, metrics = &page->metrics_](
+  const auto answers = [told = page->told_, metrics = &page->metrics_, of_peer = !page->view_.facts().seen_by.empty()](
                            std::string_view path, std::optional<double>) -> std::optional<PageAnswer> {
     const auto whole = [](std::string text) { return std::make_shared<const std::string>(std::move(text)); };
     if (path == "/snapshot.json") return PageAnswer{200, "application/json", whole(told->snapshot())};
-    if (path == "/metrics") return PageAnswer{200, RunMetrics::kType, whole(metrics->text())};
+    if (path == "/metrics" && !of_peer) return PageAnswer{200, RunMetrics::kType, whole(metrics->text())};
     if (path == "/healthz") return told->health();
     return std::nullopt;
   };
   SHOAL_ASSIGN(page->http_, LoopbackHttp::open({.at = port, .answers = answers}));
-  page->tell();
+  page->publish();
   return page;
 }
 
@@ -81,7 +81,11 @@ std::unique_ptr<EventLog> LivePage::shown(std::unique_ptr<EventLog> inner) {
 }
 
 void LivePage::take(const EventRecord& record, const Session& session) {
-  view_.take({record, seconds_of(loop_.wall().time_since_epoch()), true, session});
+  view_.take({record, seconds_of(loop_.wall().time_since_epoch()), view_.facts().seen_by.empty(), session});
+}
+
+void LivePage::tell(const EventRecord& record) {
+  view_.take({record, seconds_of(loop_.wall().time_since_epoch()), true, {}});
 }
 
 void LivePage::start(std::function<RunWord()> word) {
@@ -94,7 +98,7 @@ void LivePage::stop() {
   timer_ = 0;
   word_ = nullptr;
   story_at_ = {};
-  tell();
+  publish();
 }
 
 void LivePage::tick() {
@@ -104,10 +108,11 @@ void LivePage::tick() {
   view_.set_delay(word.delay);
   view_.set_parked(word.parked);
   for (const auto& [session, seconds] : word.quiet) view_.set_quiet(session, seconds);
-  tell();
+  if (word.member) view_.take_word(*word.member, seconds_of(loop_.wall().time_since_epoch()));
+  publish();
 }
 
-void LivePage::tell() {
+void LivePage::publish() {
   view_.advance(seconds_of(loop_.wall().time_since_epoch()));
   metrics_.update(view_);
   const auto moment = std::make_shared<const std::string>(moment_json(view_));

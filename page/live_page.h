@@ -1,6 +1,6 @@
 #pragma once
-// The page of a run that trains: learns what happens from the events that the launching process writes, and gives it
-// out over HTTP on this machine.
+// The page of a run that trains: learns what happens from the events that the process writes, and gives it out over
+// HTTP on this machine. The process is the launching one, or a peer (RunFacts::seen_by), which knows less.
 //
 // Thread: the loop's. What it costs the loop is the reckoning of an event, and text of the run each kPeriod; viewers
 // cost it nothing.   Borrows the loop.   Bounds: those of RunView and LoopbackHttp.
@@ -21,11 +21,12 @@
 
 namespace shoal {
 
-// What the launching process knows and no event says; asked for each kPeriod.
+// What the process knows and no event says; asked for each kPeriod.
 struct RunWord {
   std::optional<double> delay{};                    // of gradients, inner steps
   std::vector<std::pair<Session, double>> quiet{};  // seconds since the last beat of each member
   std::string parked{};                             // why the run stands still; empty: it does not
+  std::optional<MemberWord> member{};               // of a peer
 };
 
 class LivePage {
@@ -41,6 +42,8 @@ class LivePage {
   std::uint16_t port() const { return http_->port(); }
   // An event log that passes all on to `inner` and shows it here. The page outlives it.
   std::unique_ptr<EventLog> shown(std::unique_ptr<EventLog> inner);
+  // As the launching process would have written it: what a peer knows that it did not write.
+  void tell(const EventRecord& record);
   void set_facts(RunFacts facts) { view_.set_facts(std::move(facts)); }
   // Tells from now on; `word` is asked until stop().
   void start(std::function<RunWord()> word);
@@ -53,7 +56,7 @@ class LivePage {
   LivePage(EventLoop& loop, RunFacts facts);
   void take(const EventRecord& record, const Session& session);
   void tick();
-  void tell();
+  void publish();
 
   EventLoop& loop_;
   RunView view_;

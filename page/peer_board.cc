@@ -165,6 +165,16 @@ void PeerBoard::set_quiet(const Session& session, double seconds) {
   if (SeenPeer* const row = find(session); row != nullptr && row->lives()) row->quiet = seconds;
 }
 
+void PeerBoard::set_work(const Session& session, std::uint64_t microbatches, std::uint64_t targets) {
+  SeenPeer* const row = find(session);
+  if (row == nullptr || microbatches < row->microbatches || targets < row->targets) return;
+  PeerWork& work = work_of(session);
+  work.microbatches += microbatches - row->microbatches;
+  work.targets += targets - row->targets;
+  row->microbatches = microbatches;
+  row->targets = targets;
+}
+
 void PeerBoard::tick(double time) {
   for (auto& [session, row] : rows_) row.rate.note(static_cast<double>(row.targets), point_of(time));
   std::erase_if(rows_, [time](const auto& row) { return row.second.over > 0 && time - row.second.over > kFades; });

@@ -70,6 +70,8 @@ class PeerBoard {
   // Once a second: rates go on, and what is gone for long goes.
   void tick(double time);
   void set_quiet(const Session& session, double seconds);
+  // What this session had accepted, where no path tells it.
+  void set_work(const Session& session, std::uint64_t microbatches, std::uint64_t targets);
 
   const std::map<Session, SeenPeer>& rows() const { return rows_; }
   const std::map<Edge, Flow>& edges() const { return edges_; }

@@ -56,7 +56,19 @@ Json loss_of(const RunView& view) {
           {"bigram", rounded(view.facts().bigram)}};
 }
 
+// Whose page it is, if a peer's, and what that peer does.
+Json seen_by_of(const RunView& view) {
+  if (view.facts().seen_by.empty()) return nullptr;
+  const MemberWord& word = view.word();
+  return {{"peer", view.facts().seen_by},
+          {"state", word.state},
+          {"reason", word.reason},
+          {"microbatches", word.microbatches},
+          {"tokens", word.targets}};
+}
+
 Json count_of(const RunView& view) {
+  if (!view.facts().seen_by.empty()) return nullptr;
   const Tally& tally = view.tally();
   std::uint64_t secured = 0, lost = 0, taken_back = 0, rounds = 0, undecided = 0;
   for (std::uint16_t stage = 0; stage < view.stages(); ++stage) undecided += tally.undecided(stage);
@@ -83,7 +95,10 @@ Json bytes_of(const RunView& view) {
   const auto ratio = [](std::uint64_t a, std::uint64_t b) {
     return b > 0 ? rounded(static_cast<double>(a) / static_cast<double>(b)) : Json(nullptr);
   };
-  return {{"of", bytes.of_peers ? "all processes" : "the launching process"},
+  const bool of_one = !view.facts().seen_by.empty();
+  return {{"of", of_one           ? "this machine"
+                 : bytes.of_peers ? "all processes"
+                                  : "the launching process"},
           {"sent", bytes.sent},
           {"received", bytes.received},
           {"up_per_second", rounded(bytes.up.per_second(view.now()))},
@@ -205,9 +220,11 @@ Json tales_of(const FaultStory& story) {
   return list;
 }
 
-Json work_of(const PeerBoard& peers) {
+// A peer knows its own.
+Json work_of(const PeerBoard& peers, const std::string& seen_by) {
   std::vector<std::pair<std::uint64_t, const PeerWork*>> all;
-  for (const auto& [tag, work] : peers.work()) all.emplace_back(tag, &work);
+  for (const auto& [tag, work] : peers.work())
+    if (seen_by.empty() || peer_name(tag) == seen_by) all.emplace_back(tag, &work);
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.second->targets > b.second->targets; });
   Json list = Json::array();
@@ -240,11 +257,12 @@ std::string moment_json(const RunView& view) {
   for (const SeenPeer* row : shown) members.push_back(member_of(*row, view));
   const Json moment = {{"time", time_of(view.now())},
                        {"run", run_of(view)},
+                       {"seen_by", seen_by_of(view)},
                        {"tokens", tokens_of(view)},
                        {"loss", loss_of(view)},
                        {"count", count_of(view)},
                        {"staleness", rounded(view.delay())},
-                       {"faults", view.story().faults()},
+                       {"faults", view.facts().seen_by.empty() ? Json(view.story().faults()) : Json(nullptr)},
                        {"weakest", weakest ? Json(*weakest) : Json(nullptr)},
                        {"bytes", bytes_of(view)},
                        {"stages", stages_of(view, sums)},
@@ -258,7 +276,7 @@ std::string story_json(const RunView& view) {
   return dumped({{"history", history_of(view.history())},
                  {"tales", tales_of(view.story())},
                  {"tales_forgotten", view.story().forgotten()},
-                 {"work", work_of(view.peers())}});
+                 {"work", work_of(view.peers(), view.facts().seen_by)}});
 }
 
 std::string snapshot_json(const std::string& moment, const std::string& story,

@@ -80,6 +80,25 @@ void RunView::take_figures(const EventRecord& r, double time) {
   }
 }
 
+void RunView::take_word(const MemberWord& word, double time) {
+  advance(time);
+  if (word.run_targets > told_targets_ && word.run_targets > 0) {
+    // What was done before it was here has no rate.
+    const std::uint64_t added = told_targets_ > 0 ? word.run_targets - told_targets_ : 0;
+    history_.on_targets(now_, added);
+    second_targets_ += static_cast<double>(added);
+    if (std::isfinite(word.run_loss) && word.run_loss > 0)
+      take_figures({.event = EventKind::kTrain,
+                    .step = StepId(word.run_step),
+                    .loss = word.run_loss,
+                    .targets = word.run_targets},
+                   now_);
+    told_targets_ = word.run_targets;
+  }
+  if (word.session != Session{}) peers_.set_work(word.session, word.microbatches, word.targets);
+  word_ = word;
+}
+
 void RunView::take_commit(const EventRecord& commit, double time) {
   const std::uint64_t targets = commit.targets.value_or(0);
   history_.on_targets(time, targets);
@@ -163,7 +182,8 @@ void RunView::advance(double time) {
     end_second();
     second_ += 1;
   }
-  rate_.note(static_cast<double>(tally_.committed_targets()), TimePoint(from_seconds(now_)));
+  const std::uint64_t done = facts_.seen_by.empty() ? tally_.committed_targets() : told_targets_;
+  if (facts_.seen_by.empty() || done > 0) rate_.note(static_cast<double>(done), TimePoint(from_seconds(now_)));
   peers_.tick(now_);
 }
 

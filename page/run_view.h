@@ -27,6 +27,18 @@ struct RunFacts {
   std::uint16_t stages = 0;                   // 0: as many as events name
   std::uint64_t end_targets = 0;              // 0: no end is known
   std::optional<double> unigram{}, bigram{};  // entropies of the text, nats a token
+  // Whose page it is, if a peer's: the first hex digits of its key. It sees no commit, so that of the counting nothing
+  // is known.
+  std::string seen_by{};
+};
+
+// What a peer is told of the run in its beats, and did itself.
+struct MemberWord {
+  std::uint64_t run_targets = 0, run_step = 0;
+  double run_loss = 0;                          // nats a target
+  Session session{};                            // zero: it has none now
+  std::string state{}, reason{};                // of the peer, as its line has them
+  std::uint64_t microbatches = 0, targets = 0;  // accepted in this session
 };
 
 // Counts by upper bound; the last one is of what is above all of them.
@@ -75,6 +87,7 @@ class RunView {
   // What the launching process knows beside its events. `steps`: how many inner steps late gradients are.
   void set_delay(std::optional<double> steps) { told_delay_ = steps; }
   void set_quiet(const Session& session, double seconds) { peers_.set_quiet(session, seconds); }
+  void take_word(const MemberWord& word, double time);
   void set_parked(std::string why) { parked_ = std::move(why); }  // empty: it goes on
 
   const RunFacts& facts() const { return facts_; }
@@ -83,6 +96,7 @@ class RunView {
   bool ended() const { return ended_; }
   const std::string& end_cause() const { return end_cause_; }
   const std::string& parked() const { return parked_; }
+  const MemberWord& word() const { return word_; }  // where facts().seen_by says whose
   std::uint16_t stages() const;
   std::uint64_t targets() const;  // committed so far, in all lives
   double targets_per_s() const { return rate_.per_second(); }
@@ -133,6 +147,7 @@ class RunView {
   std::uint64_t lines_ = 0, told_targets_ = 0;
   std::optional<double> told_delay_, seen_delay_;
   std::string parked_, end_cause_;
+  MemberWord word_;
   bool ended_ = false;
 };
 

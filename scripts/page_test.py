@@ -27,6 +27,7 @@ from page_browser import DESK, PATIENCE_S, PHONE, Browser, HostileSite, missing 
 
 SKIPPED = 77
 SUITE = "BrowserTest"
+PEER_NAME = "Zoe's 4090"
 
 
 class Cases:
@@ -186,10 +187,11 @@ class PageTest:
             self.swarm = swarm
             swarm.start_launch()
             for peer in range(4):
-                swarm.add_peer(stage=peer % 2)
+                swarm.add_peer(stage=peer % 2, options=["--page=0", "--name", PEER_NAME] if peer == 1 else ())
             swarm.until(lambda: page_in(swarm.launch.said()), PATIENCE_S, "the page's address")
             address = page_in(swarm.launch.said())
             self.cases.run("ARunIsShownWhileItTrains", lambda: self.training(address))
+            self.cases.run("APeersPageHasWhatItIsTold", self.peers_page)
             self.cases.run("AKilledPeerIsShown", lambda: self.killed(address))
             self.cases.run("OtherSitesAreRefused", lambda: self.other_sites(address))
             self.cases.run("TheEndIsShown", lambda: self.end(address))
@@ -209,6 +211,27 @@ class PageTest:
         self.cases.equal("its health", read(address, "healthz"), b"ok\n")
         self.judge(address)
 
+    def peers_page(self):
+        swarm = self.swarm
+        peer = swarm.peers[1]
+        swarm.until(lambda: page_in(peer.process.said()), PATIENCE_S, "the address of a peer's page")
+        address = page_in(peer.process.said())
+        self.browser.open(address)
+
+        def own_row():
+            moment = read_json(address, "snapshot.json")["moment"]
+            rows = [member for member in moment["members"] if member["peer"] == peer.session[:8] == moment["seen_by"]["peer"]]
+            return rows and rows[0]["microbatches"] and rows[0]["sent"] and moment
+
+        moment = self.browser.until("its work and its bytes", own_row)
+        self.cases.equal("no count is claimed", (moment["count"], moment["faults"]), (None, None))
+        self.cases.equal("its members", sum(stage["serving"] for stage in moment["stages"]), 4)
+        self.browser.until("loss and rate", lambda: self.browser.figures()["tiles"]["Loss"] != "–" and self.browser.figures()["tiles"]["Tokens a second"] != "0")
+        self.cases.holds("its name", PEER_NAME in self.browser.text("work"), self.browser.text("work"))
+        self.cases.holds("no tile says what it does not see", "Counted twice" not in self.browser.figures()["tiles"], self.browser.figures())
+        self.picture("peer")
+        self.judge(address)
+
     def same_moment(self, address):
         """Each says a moment twice a second: until they said the same one."""
         moment, shown = read_json(address, "snapshot.json")["moment"], self.browser.figures()
@@ -218,6 +241,8 @@ class PageTest:
         swarm = self.swarm
         victim = swarm.peers[0]
         dot = f"#map .dot[aria-label^='Peer {victim.session[:8]} '].dot"
+        self.browser.open(address)
+        self.browser.until("its dot", lambda: self.browser.count(dot))
         self.cases.equal("it has a dot", self.browser.count(dot), 1)
         swarm.kill(victim)
         begin = time.monotonic()
@@ -226,6 +251,7 @@ class PageTest:
         print(f"a killed peer is shown after {time.monotonic() - begin:.2f} s")
         self.browser.until("its fault in words", lambda: f"Peer {victim.session[:8]} of stage 0 was lost" in self.browser.text("tales"))
         self.cases.holds("faults", int(self.browser.figures()["tiles"]["Faults"]) > 0, self.browser.figures())
+        self.cases.holds("a name beside a key", PEER_NAME in self.browser.text("work"), self.browser.text("work"))
         self.picture("live")
         self.judge(address)
 

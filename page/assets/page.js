@@ -73,7 +73,7 @@ function spark() {
 }
 
 function drawGlance() {
-  const { tokens, loss, count, stages, weakest, run: of } = run.moment;
+  const { tokens, loss, count, stages, weakest, run: of, seen_by: own } = run.moment;
   const serving = stages.reduce((sum, s) => sum + s.serving, 0), all = stages.reduce((sum, s) => sum + s.members, 0);
   const empty = stages.findIndex((s) => s.serving === 0);
   const tiles = [];
@@ -90,6 +90,11 @@ function drawGlance() {
   tiles.push(tile("Peers", String(serving), all === serving ? "serve" : `of ${all} serve`,
     empty >= 0 ? `stage ${empty} has nobody` : weakest === null ? "every stage has as many" : `weakest: stage ${weakest} with ${stages[weakest].serving}`,
     empty >= 0 ? "bad" : weakest !== null && stages[weakest].serving === 1 ? "warn" : ""));
+  if (own) { // a peer's page: what was counted, it does not see
+    tiles.push(tile("This machine", short(own.tokens), "tokens accepted", `${whole(own.microbatches)} microbatches in this session; ${own.state}${own.reason ? ` (${own.reason})` : ""}`));
+    $("glance").replaceChildren(...tiles);
+    return;
+  }
   tiles.push(tile("Counted twice", whole(count.twice), count.twice ? "✕" : "✓",
     `${whole(count.secured)} secured, ${whole(count.lost)} lost by name, ${whole(count.undecided)} not decided yet`, count.twice ? "bad" : "good"));
   tiles.push(tile("Gradients late by", run.moment.staleness === null ? "–" : run.moment.staleness.toFixed(2), "steps",
@@ -102,7 +107,7 @@ function drawHead() {
   const { run: of, time } = run.moment;
   $("name").textContent = of.name || "a run";
   document.title = `${of.name || "run"} · shoal`;
-  $("key").textContent = of.key ? of.key.slice(0, 16) : "";
+  $("key").textContent = (of.key ? of.key.slice(0, 16) : "") + (run.moment.seen_by ? `, as peer ${run.moment.seen_by.peer} sees it` : "");
   const state = gone ? ["its process has gone; this is how it stood", "bad"] : of.ended ? [`ended: ${of.ended}`, ""] : of.parked ? [`parked: ${of.parked}`, "bad"]
     : run.moment.tokens.per_second > 0 ? ["training", "good"] : ["waiting", ""];
   $("state").textContent = state[0];
@@ -170,7 +175,7 @@ function drawTales() {
     if (cost) item.append(make("p", "", cost));
     return item;
   });
-  if (!items.length) items.push(make("li", "", make("time", "", ""), make("span", "sign", "✓"), make("p", "", "No fault so far.")));
+  if (!items.length) items.push(make("li", "", make("time", "", ""), make("span", "sign", "✓"), make("p", "", run.moment.seen_by ? "Nobody went while this page was there." : "No fault so far.")));
   if (run.story.tales_forgotten) items.push(make("li", "", make("time", "", ""), make("span", "sign", "…"), make("p", "", `${run.story.tales_forgotten} older ones are not kept.`)));
   $("tales").replaceChildren(...items);
 }
@@ -180,7 +185,7 @@ function drawWork() {
   const byPeer = new Map();
   if (run.mode === "replay") {
     for (const m of run.moment.members) {
-      const row = byPeer.get(m.peer) || { peer: m.peer, tokens: 0, microbatches: 0, lost: 0, sent: null, received: null };
+      const row = byPeer.get(m.peer) || { ...run.story.work.find((r) => r.peer === m.peer), peer: m.peer, tokens: 0, microbatches: 0, lost: 0, sent: null, received: null };
       row.tokens += m.tokens; row.microbatches += m.microbatches; row.lost += m.lost;
       if (m.sent !== null) { row.sent = (row.sent || 0) + m.sent; row.received = (row.received || 0) + m.received; }
       byPeer.set(m.peer, row);
@@ -193,7 +198,7 @@ function drawWork() {
   $("work").replaceChildren(...rows.slice(0, 64).map((row) => {
     const share = make("i", "share");
     share.style.width = `${Math.round((60 * row.tokens) / most)}px`;
-    const cells = [make("td", "", called(row.peer) || "others"), make("td", "", share, short(row.tokens)), make("td", "", whole(row.microbatches)), make("td", "", whole(row.lost))];
+    const cells = [make("td", "", row.peer || "others", row.name ? make("small", "", row.name) : ""), make("td", "", share, short(row.tokens)), make("td", "", whole(row.microbatches)), make("td", "", whole(row.lost))];
     if (bytes) cells.push(make("td", "", row.sent === null ? "–" : `${short(row.sent)}B`), make("td", "", row.received === null ? "–" : `${short(row.received)}B`));
     return make("tr", "", ...cells);
   }));

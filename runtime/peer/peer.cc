@@ -278,10 +278,11 @@ PeerReport Peer::report() const {
   report.reason = state_.reason();
   if (spec_) report.stage = spec_->stage;
   report.status = status();
+  const Membership* const membership = life_ ? life_->membership.get() : nullptr;
   std::optional<StageId> empty;
-  if (life_ && life_->membership) empty = life_->membership->empty_stage();
+  if (membership) empty = membership->empty_stage();
   if (report.status.parked > 0) empty = StageId(spec_->stage.value + 1);
-  if (report.reason.empty() && empty && state_.phase() == PeerPhase::kServing)
+  if (report.reason.empty() && empty && state_.is(PeerPhase::kServing))
     report.reason = "waiting: stage " + std::to_string(empty->value) + " has no peer";
   if (report.reason.empty() && report.status.stranded)
     report.reason = "waiting: this machine reaches no peer of stage " + std::to_string(spec_->stage.value + 1);
@@ -290,12 +291,11 @@ PeerReport Peer::report() const {
     report.fetched_bytes = life_->stage->fetched();
     report.fetch_total = life_->stage->fetch_total();
   }
-  report.run_targets = run_status_.run_targets;
-  report.run_loss = run_status_.run_loss;
-  report.run_step = run_status_.run_step;
+  report.run = run_status_;
+  report.config = config_;
+  if (membership && membership->list()) report.list = &*membership->list();
   report.sessions = sessions_;
   if (spec_) report.on_disk = checkpointing_.newest(spec_->stage);
-  if (config_) report.targets = config_->targets_per_microbatch();
   if (spec_) report.memory_needed = process_bytes(*served_, *spec_, credits_, options_.program_bytes);
   report.pause = pause_;
   report.job_under_way = device_.busy();

@@ -58,7 +58,7 @@ struct PeerOptions {
   std::vector<std::string> addresses;  // our own, for others to dial
   std::optional<StageId> wish;
   std::string device;  // for people
-  std::string name;    // for people, by its owner (common/peer_name.h); empty: none
+  std::string name{};  // for people, by its owner (common/peer_name.h); empty: none
   // The device is this machine's processor. A job that does not end there is another program's doing or a bug, and no
   // new process would have another processor: this one waits for it, and joins again. Else the process ends, so that
   // what restarts it gets the device anew.
@@ -112,11 +112,11 @@ struct PeerReport {                          // for the line every few seconds
   StagePeerStatus status;
   Traffic traffic;  // of all sessions
   std::uint64_t fetched_bytes = 0, fetch_total = 0;
-  std::uint64_t run_targets = 0, run_step = 0;
-  double run_loss = 0;
-  std::uint64_t sessions = 1;  // lives so far
+  BeatAck run{};                              // as last heard
+  const MemberList* list = nullptr;           // the newest, until the next callback; null: none in this session
+  std::shared_ptr<const RunConfig> config{};  // null before the manifest is here
+  std::uint64_t sessions = 1;                 // lives so far
   std::optional<DiskState> on_disk{};
-  std::uint64_t targets = 0;  // of a microbatch; 0 before the manifest is here
   std::uint64_t memory_needed =
       0;  // bytes: estimated for the stage and its microbatches (stage_memory.h); 0: not known
   std::optional<PeerPause> pause{};  // wanted; there once it took some time

@@ -85,9 +85,7 @@ Status Peer::close_to_strangers() {
 // ---- admission ----
 void Peer::start_membership() {
   state_.move(PeerPhase::kJoining, kAsking);
-  MembershipOptions options;
-  options.run = options_.run;
-  options.self = life_->session;
+  MembershipOptions options{.run = options_.run, .self = life_->session, .request = {}};
   options.request.wish = moves_to_ ? moves_to_ : options_.wish;
   options.request.device = options_.device;
   options.request.name = options_.name;

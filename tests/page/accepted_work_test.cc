@@ -47,7 +47,8 @@ TEST(AcceptedWorkTest, ANameIsWhatTheJoinerGave) {
   Story story = Story::whole();
   for (auto& [who, record] : story.lines) {
     if (record.state == "joined" && record.about == Story::peer(0, 1)) record.peer_name = "rack 3";
-    if (record.state == "joined" && record.about == Story::peer(1, 1)) record.peer_name = "\x1b[2J";  // a file's, not ours
+    if (record.state == "joined" && record.about == Story::peer(1, 1))
+      record.peer_name = "\x1b[2J";  // a file's, not ours
   }
   write_story(story, folder);
   const auto work = accepted_work(folder.path());

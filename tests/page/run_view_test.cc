@@ -7,7 +7,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "common/hex.h"
 #include "page/run_json.h"
 #include "page/run_metrics.h"
 #include "tests/audit/audit_story.h"
@@ -171,26 +170,6 @@ TEST(RunViewTest, WhatIsGoneForLongIsShownNoMore) {
   view.advance(view.now() + PeerBoard::kFades + 2);
   EXPECT_EQ(moment_of(view)["members"].size(), before - 1);
   EXPECT_EQ(story_of(view)["work"].size(), before) << "what it did is kept";
-}
-
-TEST(RunViewTest, APeerHasTheNameThatItJoinedWithLast) {
-  Story story = Story::whole();
-  for (const char* name : {"old", "Zoe's 4090"})
-    for (auto& [who, record] : story.lines)
-      if (record.state == "joined" && record.about == Story::peer(1, 0)) {
-        EventRecord again = record;
-        again.peer_name = name;
-        story.say(Story::trainer(), again);
-        break;
-      }
-  std::size_t named = 0;
-  for (const Json& row : story_of(view_of(story))["work"]) {
-    if (row["name"].is_null()) continue;
-    ++named;
-    EXPECT_EQ(row["name"], "Zoe's 4090");
-    EXPECT_EQ(row["peer"], hex_of_word(Story::peer(1, 0).peer_tag).substr(0, 8));
-  }
-  EXPECT_EQ(named, 1u);
 }
 
 // 64 tokens a second; one second without any when a peer is lost.

@@ -1,0 +1,77 @@
+// What the page knows of a peer by its owner's word, and what a peer's own page knows.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "common/hex.h"
+#include "page/run_json.h"
+#include "page/run_view.h"
+#include "tests/audit/audit_story.h"
+
+namespace shoal {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr double kStoryStart = 1.7e9;
+
+TEST(PeersViewTest, APeerHasTheNameThatItJoinedWithLast) {
+  RunView view;
+  double time = kStoryStart;
+  for (const auto& [who, record] : Story::whole().lines) {
+    const bool trainer = who.peer_tag == Story::trainer().peer_tag;
+    const bool here = record.state == "joined" && record.about == Story::peer(1, 0);
+    for (const char* name : {"old", "Zoe's 4090"}) {
+      if (!here) continue;
+      EventRecord named = record;
+      named.peer_name = name;
+      view.take({named, time += 0.1, trainer, who});
+    }
+    view.take({record, time += 0.1, trainer, who});
+  }
+  std::size_t named = 0;
+  const Json story = Json::parse(story_json(view));
+  for (const Json& row : story["work"]) {
+    if (row["name"].is_null()) continue;
+    ++named;
+    EXPECT_EQ(row["name"], "Zoe's 4090");
+    EXPECT_EQ(row["peer"], hex_of_word(Story::peer(1, 0).peer_tag).substr(0, 8));
+  }
+  EXPECT_EQ(named, 1u);
+}
+
+TEST(PeersViewTest, APeersPageHasWhatItIsTold) {
+  RunView view;
+  view.set_facts({.stages = 2, .seen_by = "20000000"});
+  const Session own = Story::peer(1, 0);
+  for (const char* state : {"joined", "serving"})
+    view.take(
+        {{.event = EventKind::kMember, .stage = StageId(1), .about = own, .state = state}, kStoryStart, true, {}});
+  for (std::uint64_t second = 1; second <= 20; ++second) {
+    view.advance(kStoryStart + static_cast<double>(second));
+    view.take_word({.run_targets = 100000 + 640 * second,
+                    .run_step = second,
+                    .run_loss = 3.0,
+                    .session = own,
+                    .state = "serving",
+                    .microbatches = second,
+                    .targets = 64 * second},
+                   kStoryStart + static_cast<double>(second));
+  }
+  view.take({{.event = EventKind::kBytes, .sent = 100, .received = 50}, kStoryStart + 20, false, own});
+  const Json moment = Json::parse(moment_json(view));
+  EXPECT_EQ(moment["tokens"]["done"], 100000 + 640 * 20);
+  EXPECT_NEAR(moment["tokens"]["per_second"].get<double>(), 640, 64) << "what was there before has no rate";
+  EXPECT_EQ(moment["loss"]["newest"], 3.0);
+  EXPECT_TRUE(moment["count"].is_null()) << "a peer sees no commit";
+  EXPECT_TRUE(moment["faults"].is_null());
+  EXPECT_EQ(moment["seen_by"]["microbatches"], 20);
+  EXPECT_EQ(moment["members"][0]["tokens"], 64 * 20);
+  EXPECT_EQ(moment["members"][0]["sent"], 100);
+  EXPECT_EQ(moment["bytes"]["of"], "this machine");
+  EXPECT_EQ(Json::parse(story_json(view))["work"][0]["microbatches"], 20);
+}
+
+}  // namespace
+}  // namespace shoal
