@@ -43,14 +43,19 @@ std::string file_with_name(const std::string& file, const std::string& name) {
   return path.string();
 }
 
+// 0, which is any, and what is no port stay.
+std::string higher_port(const std::string& text, std::size_t index) {
+  unsigned port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error != std::errc() || end != text.data() + text.size() || port == 0) return text;
+  return std::to_string(port + index);
+}
+
 std::string address_with_port(const std::string& address, std::size_t index) {
   const std::size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == address.size() - 1 || address.back() == ']') return address;
   if (address.find(':') != colon && address[colon - 1] != ']') return address;  // an IPv6 address without a port
-  unsigned port = 0;
-  const auto [end, error] = std::from_chars(address.data() + colon + 1, address.data() + address.size(), port);
-  if (error != std::errc() || end != address.data() + address.size() || port == 0) return address;
-  return address.substr(0, colon + 1) + std::to_string(port + index);
+  return address.substr(0, colon + 1) + higher_port(address.substr(colon + 1), index);
 }
 
 }  // namespace
@@ -91,7 +96,7 @@ std::vector<std::string> words_of(const SharedWords& shared, const std::vector<L
     if (option == "--device") return device.wish;
     if (option == "--home") return home_of(shared.home, device);
     if (option == "--events" || option == "--log-file") return file_with_name(value, device.name);
-    return address_with_port(value, index);
+    return option == "--page" ? higher_port(value, index) : address_with_port(value, index);
   };
   static constexpr std::string_view kOwn[] = {"--device",   "--home",   "--events",
                                               "--log-file", "--listen", "--advertise"};
@@ -105,7 +110,7 @@ std::vector<std::string> words_of(const SharedWords& shared, const std::vector<L
     has_home |= option == "--home";
     has_threads |= option == "--threads";
     const bool own = std::ranges::find(kOwn, option) != std::end(kOwn);
-    if (own && equals != std::string::npos) {
+    if ((own || option == "--page") && equals != std::string::npos) {  // a page's port stands behind "=" alone
       words.push_back(option + "=" + value_for(option, word.substr(equals + 1)));
     } else if (own && i + 1 < shared.words.size()) {
       words.push_back(option);

@@ -59,12 +59,13 @@ TEST(DeviceListTest, EachHasWordsThatDoNotMeetThoseOfTheOthers) {
               ElementsAre("-v", "--home=all/cuda-1", "join", "TICKET", "--device", "cuda:1", "--threads", "8",
                           "--events", "/tmp/e-cuda-1.jsonl", "--listen=0.0.0.0:5001", "--advertise", "[::1]:5001",
                           "--advertise", "host", "--stage", "1"));
-  EXPECT_THAT(
-      words_of({.words = {"join", "T", "--threads", "2", "--device=all", "--listen", "0.0.0.0:0"},
-                .home = "/h",
-                .threads = 8},
-               devices, 1),
-      ElementsAre("--home", "/h/cuda-1", "join", "T", "--threads", "2", "--device=cuda:1", "--listen", "0.0.0.0:0"));
+  EXPECT_THAT(words_of({.words = {"join", "--page", "T", "--threads", "2", "--device=all", "--page=80", "--listen",
+                                  "0.0.0.0:0"},
+                        .home = "/h",
+                        .threads = 8},
+                       devices, 1),
+              ElementsAre("--home", "/h/cuda-1", "join", "--page", "T", "--threads", "2", "--device=cuda:1",
+                          "--page=81", "--listen", "0.0.0.0:0"));
 }
 
 EachProcess shell(const std::string& name, const std::string& line) {
