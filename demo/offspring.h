@@ -16,7 +16,7 @@ namespace shoal {
 
 struct OffspringCommand {
   std::vector<std::string> words;                    // the program's path and its arguments
-  std::string output_path, error_path;               // files, made anew; empty: /dev/null
+  std::string output_path{}, error_path{};           // files, made anew; empty: /dev/null
   int error_descriptor = -1;                         // in place of error_path; borrowed
   std::map<std::string, std::string> environment{};  // beside ours
 };

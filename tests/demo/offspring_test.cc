@@ -22,7 +22,10 @@ using ::testing::IsEmpty;
 TimePoint soon() { return monotonic_now() + 10s; }
 
 Offspring shell(const std::string& script, const ScratchFolder& folder) {
-  auto child = Offspring::start({{"/bin/sh", "-c", script}, folder / "out", folder / "err", {{"SHOAL_WORD", "red"}}});
+  auto child = Offspring::start({.words = {"/bin/sh", "-c", script},
+                                 .output_path = folder / "out",
+                                 .error_path = folder / "err",
+                                 .environment = {{"SHOAL_WORD", "red"}}});
   EXPECT_TRUE(child.ok()) << child.error().message;
   return *std::move(child);
 }
