@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <map>
+#include <memory>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "cli/control.h"
 #include "cli/lend_unit.h"
+#include "cli/outcome.h"
 #include "common/log.h"
 #include "common/os/owner_socket.h"
 #include "common/os/posix_file.h"
@@ -58,7 +61,6 @@ class Each {
       children_.emplace_back();
       children_.back().process = &process;
       children_.back().reader = make_work_thread(loop_, "lines");
-      children_.back().asker = make_work_thread(loop_, "words");
     }
     loop_.post([this] {
       for (Child& child : children_) start(child);
@@ -72,32 +74,43 @@ class Each {
   }
 
  private:
+  // A thread that says a word to a process and waits for its answer.
+  struct Asker {
+    std::unique_ptr<WorkQueue> thread{};
+    bool waits = false;
+  };
   struct Child {
     const EachProcess* process = nullptr;
     std::optional<Offspring> running{};
     std::optional<int> code{};  // it ended for good
+    bool began = false;         // it was started once
     int last_code = 0;
     TimerId restart = 0;
-    std::unique_ptr<WorkQueue> reader{}, asker{};
+    std::unique_ptr<WorkQueue> reader{};
+    std::vector<Asker> askers{};  // a thread for each word that waits
   };
-  // What all who run answer to one word.
+  using Said = std::function<void(const std::string& answer)>;  // empty: it has ended for good
+  // The answers of all processes to one word, by their index.
   struct Answers {
-    std::map<std::string, std::string> by_name{};
+    std::vector<std::string> said{};
     std::size_t missing = 0;
     OwnerSocket::Answer answer{};
   };
 
   void start(Child& child) {
     child.restart = 0;
+    if (stopping_) return end(child, stop_wanted() ? stop_exit_code() : kExitOk);
+    if (paused_) return start_later(child);
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return fail_all(error_of_errno("make", "a pipe", errno));
+    if (::pipe2(ends, O_CLOEXEC) != 0) return on_no_start(child, error_of_errno("make", "a pipe", errno));
     auto reading = std::make_shared<Descriptor>(ends[0]);
     const Descriptor writing(ends[1]);
     OffspringCommand command{.words = child.process->words, .output_path = child.process->output, .error_path = {}};
     command.error_descriptor = writing.get();
     auto started = Offspring::start(command);
-    if (!started.ok()) return fail_all(started.error());
+    if (!started.ok()) return on_no_start(child, started.error());
     child.running = *std::move(started);
+    child.began = true;
     child.reader->run(
         WorkKind::kAside,
         [this, &child, reading] {
@@ -108,18 +121,36 @@ class Each {
         [this, &child] { on_silent(child); });
   }
 
-  // It closed its stderr, which is the last thing it does.
-  void on_silent(Child& child) {
-    const int code = child.running->wait_until(TimePoint::max()).value_or(0);
-    child.running.reset();
-    const bool again = !stopping_ && !ends_for_good(code);
-    log_info(child.process->name, " ended with exit code ", code,
-             again ? ": started again in " +
-                         std::to_string(std::chrono::ceil<std::chrono::seconds>(options_.restart_pause).count()) + " s"
-                   : std::string());
-    if (!again) return end(child, code);
-    child.last_code = code;
+  void start_later(Child& child) {
     child.restart = loop_.after(options_.restart_pause, [this, &child] { start(child); });
+  }
+
+  // At first it is a mistake of whoever asked for it; later, of a machine that may have what it takes the next time.
+  void on_no_start(Child& child, Error error) {
+    if (!child.began) return fail_all(std::move(error));
+    log_warning(child.process->name, " could not be ", again_text(), ": ", error.message);
+    start_later(child);
+  }
+
+  // It closed its stderr, which is the last thing it does; unless it did so long before it ends.
+  void on_silent(Child& child) {
+    const auto code = child.running->exit_code();
+    if (!code) {
+      loop_.after(kLookAgain, [this, &child] { on_silent(child); });
+      return;
+    }
+    child.running.reset();
+    const bool again = !stopping_ && !ends_for_good(*code);
+    log_info(child.process->name, " ended with exit code ", *code, again ? ": " + again_text() : std::string());
+    if (!again) return end(child, *code);
+    child.last_code = *code;
+    start_later(child);
+  }
+
+  std::string again_text() const {
+    if (paused_) return "started again after resume";
+    return "started again in " +
+           std::to_string(std::chrono::ceil<std::chrono::seconds>(options_.restart_pause).count()) + " s";
   }
 
   void end(Child& child, int code) {
@@ -149,43 +180,79 @@ class Each {
   }
 
   void hear(const std::string& word, const OwnerSocket::Answer& answer) {
+    if (word == kPauseWord) paused_ = true;
+    if (word == kResumeWord) paused_ = false;
     auto answers = std::make_shared<Answers>();
+    answers->said.resize(children_.size());
+    answers->missing = children_.size();
     answers->answer = answer;
-    for (Child& child : children_) {
-      if (!child.running) continue;
-      ++answers->missing;
-      auto said = std::make_shared<std::string>();
-      child.asker->run(
-          WorkKind::kAside,
-          [said, word, path = control_path(child.process->home)] {
-            const auto line = ask_line(path, word);
-            *said = line.ok() ? *line : control_answer("unreachable", line.error().message);
-          },
-          [this, answers, said, name = child.process->name] {
-            answers->by_name[name] = *said;
-            if (--answers->missing == 0) answer_all_of(*answers);
-          });
-    }
-    if (answers->missing == 0) answer_all_of(*answers);
+    for (std::size_t i = 0; i < children_.size(); ++i)
+      ask(children_[i], word, [this, answers, i](const std::string& said) {
+        answers->said[i] = said;
+        if (--answers->missing == 0) answer_all_of(*answers);
+      });
     if (word == kFinishWord) no_more_starts();
+  }
+
+  // No word waits for the answer to another: each has a thread of its own.
+  void ask(Child& child, const std::string& word, const Said& say) {
+    if (child.code) return say("");
+    if (!child.running) return say(answer_without(word));
+    std::size_t free = 0;
+    while (free < child.askers.size() && child.askers[free].waits) ++free;
+    if (free == kSocketClientsMax) return say(control_answer("unreachable", "too many words wait for its answer"));
+    if (free == child.askers.size()) child.askers.push_back({.thread = make_work_thread(loop_, "words")});
+    child.askers[free].waits = true;
+    auto line = std::make_shared<Result<std::string>>(std::string());
+    child.askers[free].thread->run(
+        WorkKind::kAside, [line, word, path = control_path(child.process->home)] { *line = ask_line(path, word); },
+        [this, &child, free, line, word, say] {
+          child.askers[free].waits = false;
+          if (!line->ok() && line->code() == ErrorCode::kMissing)
+            ask_again(child, word, say);
+          else if (!line->ok())
+            say(control_answer("unreachable", line->error().message));
+          else
+            say(state_of_answer(**line).empty() ? control_answer("over", "it ended before it answered") : **line);
+        });
+  }
+
+  // Its socket is not there yet, or it has just ended.
+  void ask_again(Child& child, const std::string& word, const Said& say) {
+    loop_.after(kLookAgain, [this, &child, word, say] {
+      if (word == kPauseWord && !paused_)
+        say(control_answer("resumed", "it was resumed before it was paused"));
+      else if (word == kResumeWord && paused_)
+        say(control_answer("paused", "it was paused again before it was resumed"));
+      else
+        ask(child, word, say);
+    });
+  }
+
+  // For one that does not run, and has not ended for good.
+  std::string answer_without(std::string_view word) const {
+    if (stopping_ || word == kFinishWord) return control_answer("over", "it does not run, and is not started again");
+    return control_answer(paused_ ? "paused" : "waiting", "it does not run: " + again_text());
   }
 
   // The state that all are in, or "mixed"; a line of each.
   void answer_all_of(const Answers& answers) const {
     std::string state, text;
-    const std::size_t most = kSocketLineMax / 2 / std::max<std::size_t>(1, answers.by_name.size());
-    for (const auto& [name, said] : answers.by_name) {
-      const std::string one = state_of_answer(said).empty() ? "over" : state_of_answer(said);
+    const std::size_t most = kSocketLineMax / 2 / children_.size();
+    for (std::size_t i = 0; i < children_.size(); ++i) {
+      if (answers.said[i].empty()) continue;
+      const std::string one = state_of_answer(answers.said[i]);
       state = state.empty() || state == one ? one : "mixed";
-      const std::string words = state_of_answer(said).empty() ? "it ended before it answered" : text_of_answer(said);
-      text += (text.empty() ? "" : "\n") + (name + ": " + words).substr(0, most);
+      text += (text.empty() ? "" : "\n") +
+              (children_[i].process->name + ": " + text_of_answer(answers.said[i])).substr(0, most);
     }
-    if (answers.by_name.empty()) text = "none of its processes runs just now";
+    if (state.empty()) text = "all have ended";
     answers.answer(control_answer(state.empty() ? "over" : state, text));
   }
 
   const EachOptions options_;
   bool stopping_ = false;
+  bool paused_ = false;  // by their owner: none is started before resume
   std::optional<Error> failure_;
 
   // Destroyed from the last to the first: each borrows from those above it.

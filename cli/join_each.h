@@ -1,8 +1,8 @@
 #pragma once
 // One process for each of several devices: starts them, prints what they say behind their names, passes on signals and
-// their owner's words, and starts again what may go better the next time (cli/lend_unit.h says which exit codes).
+// their owner's words, and starts again what may go better the next time (cli/lend_unit.h says which exit codes),
+// though not while their owner has them paused.
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +10,9 @@
 #include "common/time.h"
 
 namespace shoal {
+
+// Until a process that closed its stderr, or has no socket for its owner's words yet, is looked at again.
+inline constexpr Duration kLookAgain = 50ms;
 
 struct EachProcess {
   std::string name;                // of its lines
@@ -26,7 +29,8 @@ struct EachOptions {
 };
 
 // Blocks until all have ended for good; their exit codes, in order. After a signal that ends programs, or the owner's
-// word to finish, none is started again. ERRORS: kIo, kMissing (no such program): then none is left running.
+// word to finish, none is started again. ERRORS: kIo, kMissing (no such program), at the first start of one: then
+// none is left running.
 Result<std::vector<int>> run_each(EachOptions options);
 
 }  // namespace shoal
