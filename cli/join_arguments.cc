@@ -18,6 +18,7 @@ void add_join_options(CLI::App& command, JoinArguments& arguments) {
   command
       .add_option("--advertise", arguments.advertise,
                   "address that others dial, repeatable (default: our side of the route to the ticket)")
+      ->allow_extra_args(false)  // cli/device_list.h raises the port of one behind each
       ->type_name("HOST[:PORT]");
   add_compute_options(command, arguments.compute, kListedDevices);
   command

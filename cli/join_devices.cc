@@ -66,12 +66,12 @@ int join_devices(const std::string& ticket, const std::string& device, const Glo
   if (!devices.ok()) return fail(devices.error());
   const auto home = Home::open(home_path(global));
   if (!home.ok()) return fail(home.error());
+  if (home->is_temporary())
+    return fail(make_error(ErrorCode::kBusy, "another process uses " + home->path() +
+                                                 ", where each device's home would be. HINT: --home DIR"));
   auto options = processes_for(home->path(), *devices, global);
   if (!options.ok()) return fail(options.error());
-  if (home->is_temporary())
-    log_warning("another process uses ", home->path(), ": pause, resume and finish reach that one");
-  else
-    options->home = home->path();
+  options->home = home->path();
   log_info("a process for each of ", devices->size(), " devices; its key is in ", home->path(), "/",
            devices->front().name, devices->size() > 1 ? " and so on" : "");
   const auto codes = run_each(*options);

@@ -324,6 +324,10 @@ TEST(LiveJoinEachTest, ListedDevicesServeUnderAKeyEachAndTheirOwnerSpeaksToAll) 
     ASSERT_TRUE(swarm.wait_for_event(name, {"\"event\":\"settled\""})) << swarm.errors("both");
   EXPECT_NE(ScratchFolder::read(swarm.path("home/cpu-0/key")), ScratchFolder::read(swarm.path("home/cpu-1/key")));
 
+  swarm.start("twice", {"--home", swarm.path("home"), "join", swarm.ticket(), "--device", "cpu,cpu"});
+  EXPECT_EQ(swarm.exit_code("twice"), 75) << swarm.errors("twice");
+  EXPECT_THAT(swarm.errors("twice"), HasSubstr("HINT: --home"));
+
   swarm.start("say", {"--json", "--home", swarm.path("home"), "pause"});
   EXPECT_EQ(swarm.exit_code("say"), 0) << swarm.errors("say");
   EXPECT_THAT(swarm.output("say"), HasSubstr("\"state\": \"paused\""));
@@ -368,6 +372,9 @@ TEST(LiveJoinEachTest, WhatIsRefusedOfAllIsSaidWithItsRemedy) {
   EXPECT_THAT(swarm.errors("list"), HasSubstr("device cuda:99: "));
   swarm.start("typo", {"--home", swarm.path("home"), "join", "shoal1:hello", "--device", "cpu,cpu"});
   EXPECT_EQ(swarm.exit_code("typo"), 65) << swarm.errors("typo");
+  swarm.start("two", {"--home", swarm.path("home"), "join", swarm.ticket(), "--device", "cpu,cpu", "--advertise",
+                      "127.0.0.1:5000", "127.0.0.1:6000"});
+  EXPECT_EQ(swarm.exit_code("two"), 64) << swarm.errors("two");
   EXPECT_FALSE(std::filesystem::exists(swarm.path("home"))) << "nothing was begun";
   // No stage 9: each of the two is refused for good.
   join_two(swarm, {"--stage", "9"});
