@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "common/os/executable.h"
+#include "common/os/offspring.h"
 #include "common/os/posix_file.h"
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "demo/file_tail.h"
-#include "demo/offspring.h"
 
 namespace shoal {
 namespace {

@@ -8,9 +8,9 @@
 #include <sstream>
 #include <thread>
 
+#include "common/os/offspring.h"
 #include "common/os/thread_loop.h"
 #include "demo/file_tail.h"
-#include "demo/offspring.h"
 
 namespace shoal {
 namespace {

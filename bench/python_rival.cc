@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "common/os/offspring.h"
 #include "common/os/thread_loop.h"
 #include "demo/file_tail.h"
-#include "demo/offspring.h"
 
 namespace shoal {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "common/os/offspring.h"
 #include "common/os/thread_loop.h"
 #include "demo/file_tail.h"
-#include "demo/offspring.h"
 
 namespace shoal {
 namespace {

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "common/os/executable.h"
+#include "common/os/offspring.h"
 #include "common/os/posix_file.h"
 #include "common/os/thread_loop.h"
 #include "demo/file_tail.h"
-#include "demo/offspring.h"
 #include "text/tokenizer.h"
 
 namespace shoal {

@@ -9,8 +9,8 @@
 #include "cli/page_option.h"
 #include "cli/program.h"
 #include "common/os/executable.h"
+#include "common/os/offspring.h"
 #include "common/os/stop_signals.h"
-#include "demo/offspring.h"
 #include "runtime/config/config.h"
 
 namespace shoal {

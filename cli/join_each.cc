@@ -15,12 +15,12 @@
 #include "cli/lend_unit.h"
 #include "cli/outcome.h"
 #include "common/log.h"
+#include "common/os/offspring.h"
 #include "common/os/owner_socket.h"
 #include "common/os/posix_file.h"
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "common/os/work_thread.h"
-#include "demo/offspring.h"
 
 namespace shoal {
 namespace {

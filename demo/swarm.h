@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "common/os/offspring.h"
 #include "common/result.h"
 #include "common/time.h"
 #include "demo/file_tail.h"
-#include "demo/offspring.h"
 #include "demo/processor_watch.h"
 
 namespace shoal {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "common/os/offspring.h"
 #include "common/time.h"
-#include "demo/offspring.h"
 #include "events/audit/audit.h"
 #include "tests/common/scratch_folder.h"
 

@@ -1,4 +1,4 @@
-#include "demo/offspring.h"
+#include "common/os/offspring.h"
 
 #include <fcntl.h>
 #include <poll.h>

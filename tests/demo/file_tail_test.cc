@@ -1,0 +1,56 @@
+#include "demo/file_tail.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/common/scratch_folder.h"
+
+namespace shoal {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(FileTailTest, GivesWholeLinesOnceAndInOrder) {
+  const ScratchFolder folder;
+  FileTail tail(folder / "log");
+  EXPECT_THAT(tail.new_lines(), IsEmpty());
+  std::ofstream file(folder / "log");
+  file << "one\ntwo\nthr" << std::flush;
+  EXPECT_THAT(tail.new_lines(), ElementsAre("one", "two"));
+  EXPECT_THAT(tail.new_lines(), IsEmpty());
+  file << "ee\n\nfive" << std::flush;
+  EXPECT_THAT(tail.new_lines(), ElementsAre("three", ""));
+}
+
+TEST(FileTailTest, GoesOnInTheFileThatTakesTheName) {
+  const ScratchFolder folder;
+  FileTail tail(folder / "log");
+  std::ofstream first(folder / "log");
+  first << "one\n" << std::flush;
+  EXPECT_THAT(tail.new_lines(), ElementsAre("one"));
+  first << "two\n" << std::flush;
+  std::filesystem::rename(folder / "log", folder / "log.0001");
+  EXPECT_THAT(tail.new_lines(), ElementsAre("two"));
+  first << "three\n" << std::flush;
+  folder.write("log", "four\n");
+  EXPECT_THAT(tail.new_lines(), ElementsAre("three", "four"));
+}
+
+TEST(FileTailTest, LinesLongerThanABlockAreWhole) {
+  const ScratchFolder folder;
+  const std::string line(200'000, 'x');
+  folder.write("log", line + "\n" + line + "\n");
+  EXPECT_THAT(FileTail(folder / "log").new_lines(), ElementsAre(line, line));
+}
+
+TEST(LastLinesTest, AreTheLastOnesIndented) {
+  const ScratchFolder folder;
+  EXPECT_EQ(last_lines(folder.write("log", "a\nb\nc\n"), 2), "\n    b\n    c");
+  EXPECT_EQ(last_lines(folder / "absent", 2), "");
+}
+
+}  // namespace
+}  // namespace shoal
