@@ -44,8 +44,10 @@ void FairQueue::hold() {
 void FairQueue::release(ConnectionId connection) {
   const auto found = shares_.find(connection);
   if (found == shares_.end() || !found->second.held) return;
-  found->second.held = false;
-  if (!found->second.waiting.empty()) turns_.emplace(found->second.start, connection);
+  Share& share = found->second;
+  share.held = false;
+  share.start = std::max(share.start, now_);  // what it could not take meanwhile is the others'
+  if (!share.waiting.empty()) turns_.emplace(share.start, connection);
 }
 
 void FairQueue::forget(ConnectionId connection) {

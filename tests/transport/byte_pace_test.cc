@@ -78,6 +78,23 @@ TEST(FairQueueTest, OneThatIsHeldDoesNotStopTheOthersAndOneThatIsForgottenIsGone
   EXPECT_EQ(queue.cost_of(1), 0u);
 }
 
+TEST(FairQueueTest, OneThatWasHeldTakesTurnsFromThenOnAndDoesNotCatchUp) {
+  FairQueue queue;
+  for (int i = 0; i < 40; ++i)
+    for (const ConnectionId connection : {1, 2}) queue.push(connection, numbered_bytes(100, 0));
+  EXPECT_EQ(queue.next(), 1u);
+  queue.hold();
+  for (int i = 0; i < 20; ++i) queue.pop();
+  queue.release(1);
+  std::map<ConnectionId, int> taken;
+  for (int i = 0; i < 20; ++i) {
+    ++taken[queue.next()];
+    queue.pop();
+  }
+  EXPECT_NEAR(taken[1], 10, 1);
+  EXPECT_EQ(taken[1] + taken[2], 20);
+}
+
 TEST(LineCapsTest, RatesAreReadAsPeopleWriteThemAndNonsenseIsNamed) {
   for (const auto& [text, megabits] : std::map<std::string, double>{
            {"20mbit", 20}, {"500kbit", 0.5}, {"1.5gbit", 1500}, {"20 Mbit/s", 20}, {"256kbit", 0.256}}) {
