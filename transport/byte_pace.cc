@@ -7,11 +7,12 @@ namespace shoal {
 void BytePace::pass(TimePoint now, std::uint64_t bytes) {
   const Duration time = time_of(bytes);
   free_at_ = std::max(free_at_, now - std::max(kBurst, time)) + time;
+  passed_at_ = now;
 }
 
 // The time of what waits meanwhile goes on.
-void BytePace::pay(TimePoint now, std::uint64_t bytes) {
-  free_at_ = std::min(free_at_ + time_of(bytes), now + kDebtMax);
+void BytePace::pay(std::uint64_t bytes) {
+  free_at_ = std::min(free_at_ + time_of(bytes), passed_at_ + kDebtMax);
 }
 
 void FairQueue::push(ConnectionId connection, Bytes message) {

@@ -12,21 +12,23 @@
 
 namespace shoal {
 
-// A message passes when its time on a line of that rate is over, as on a real one: who takes the time between two of
-// them finds the rate. What may not wait is paid for as well: the next waits longer.
+// A message passes when its time on a line of that rate is over, as on a real one: a link that takes the time between
+// two of them finds the rate. What may not wait is paid for as well: the next waits longer.
 class BytePace {
  public:
-  static constexpr Duration kBurst = 20ms;   // of the line's time, or one message: what a late loop may catch up with
-  static constexpr Duration kDebtMax = 10s;  // what is paid beyond that is given
+  static constexpr Duration kBurst = 20ms;  // of the line's time, or one message: what a late loop may catch up with
+  // From one message that waited until the next one's own time begins, at most, however much is paid in between: what
+  // is paid beyond that is given.
+  static constexpr Duration kDebtMax = 10s;
   explicit BytePace(double bytes_per_second) : rate_(bytes_per_second) {}
   TimePoint passes_at(std::uint64_t bytes) const { return free_at_ + time_of(bytes); }
   void pass(TimePoint now, std::uint64_t bytes);  // that waited until passes_at()
-  void pay(TimePoint now, std::uint64_t bytes);   // that could not wait
+  void pay(std::uint64_t bytes);                  // that could not wait
 
  private:
   Duration time_of(std::uint64_t bytes) const { return from_seconds(static_cast<double>(bytes) / rate_); }
   double rate_;
-  TimePoint free_at_{};
+  TimePoint free_at_{}, passed_at_{};
 };
 
 // Messages of several connections in equal parts by their bytes, those of each in order: start-time fair queueing

@@ -35,7 +35,7 @@ Status CappedWire::send(ConnectionId connection, Lane lane, Bytes message) {
   const auto found = connections_.find(connection);
   if (!up_ || lane == Lane::kControl || found == connections_.end()) {
     SHOAL_TRY(inner_.send(connection, lane, std::move(message)));
-    if (up_) up_->pace.pay(loop_.now(), bytes);
+    if (up_) up_->pace.pay(bytes);
     return Status::success();
   }
   if (message.size() > kCappedMessageMax)
@@ -70,7 +70,7 @@ void CappedWire::on_up(ConnectionId connection, const PeerId& peer, bool dialled
 
 void CappedWire::on_bytes(ConnectionId connection, Lane lane, Bytes message) {
   if (!down_ || lane == Lane::kControl) {
-    if (down_) down_->pace.pay(loop_.now(), message.size() + kFramingBytes);
+    if (down_) down_->pace.pay(message.size() + kFramingBytes);
     if (listener_) listener_->on_bytes(connection, lane, std::move(message));
     return;
   }

@@ -6,7 +6,7 @@
 //   up     bulk messages wait here, those of connections in equal parts, and go as the cap allows
 //   down   bulk messages that came wait here before the listener sees them, and so do the byte credits for them: the
 //          other end sends no faster in the long run
-//   control goes and comes at once, and is paid for: bulk waits longer (BytePace::kDebtMax)
+//   control goes and comes at once, and is paid for: bulk waits longer, its next message at most BytePace::kDebtMax
 //
 // Counted is each message with kFramingBytes. Not counted: the headers of TCP and IP, some 3 % of full packets, and
 // greetings. What waits when a connection goes down, or is ended, is lost with it.

@@ -24,18 +24,37 @@ TEST(BytePaceTest, PassesItsRateAfterASmallBurstAndWhatMayNotWaitIsPaidLater) {
   now = pace.passes_at(1000);
   pass(1000);
   EXPECT_EQ(pace.passes_at(100'000), now + 100ms) << "a large one after its own time, not after that of the last";
-  pace.pay(now, 500'000);
+  pace.pay(500'000);
   EXPECT_EQ(pace.passes_at(1000), now + 501ms);
-  pace.pay(now, 1u << 30);
+  pace.pay(1u << 30);
   EXPECT_EQ(pace.passes_at(1000), now + BytePace::kDebtMax + 1ms)
-      << "who floods us with control stops us for no longer";
+      << "a peer that floods us with control stops us for no longer";
   now += 60s;
   EXPECT_LE(pace.passes_at(1'000'000), now) << "a machine that was idle begins with a message of any size";
   pace.pass(now, 1'000'000);
   EXPECT_EQ(pace.passes_at(1'000'000), now + 1s);
   now += 900ms;
-  pace.pay(now, 1000);
+  pace.pay(1000);
   EXPECT_EQ(pace.passes_at(1'000'000), now + 101ms) << "what is under way does not begin again";
+}
+
+TEST(BytePaceTest, HoweverLongControlFillsTheLineAMessageWaitsNoLongerThanItsBoundBehindTheLast) {
+  constexpr std::uint64_t kMessage = 8u << 10;
+  constexpr Duration kStep = 10ms;
+  for (const double share : {1.03, 20.0}) {  // of the line, by control
+    BytePace pace(32e3);
+    TimePoint now(100s), last = now;
+    pace.pass(now, kMessage);
+    const Duration longest = BytePace::kDebtMax + (pace.passes_at(kMessage) - now) + kStep;
+    for (; now < TimePoint(400s); now += kStep) {
+      pace.pay(static_cast<std::uint64_t>(share * 32e3 * seconds_of(kStep)));
+      if (pace.passes_at(kMessage) <= now) {
+        pace.pass(now, kMessage);
+        last = now;
+      }
+      ASSERT_LE(now - last, longest) << share;
+    }
+  }
 }
 
 TEST(FairQueueTest, EqualPartsByBytesWhateverTheMessagesAndOrderWithinEach) {
