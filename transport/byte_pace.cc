@@ -11,9 +11,7 @@ void BytePace::pass(TimePoint now, std::uint64_t bytes) {
 }
 
 // The time of what waits meanwhile goes on.
-void BytePace::pay(std::uint64_t bytes) {
-  free_at_ = std::min(free_at_ + time_of(bytes), passed_at_ + kDebtMax);
-}
+void BytePace::pay(std::uint64_t bytes) { free_at_ = std::min(free_at_ + time_of(bytes), passed_at_ + kDebtMax); }
 
 void FairQueue::push(ConnectionId connection, Bytes message) {
   Share& share = shares_[connection];
@@ -21,7 +19,9 @@ void FairQueue::push(ConnectionId connection, Bytes message) {
     share.start = std::max(share.start, now_);
     if (!share.held) turns_.emplace(share.start, connection);
   }
-  share.cost += message.size() + kMessageCost;
+  const std::uint64_t cost = message.size() + kMessageCost;
+  cost_ += cost;
+  share.cost += cost;
   share.waiting.push_back(std::move(message));
 }
 
@@ -32,6 +32,7 @@ void FairQueue::pop() {
   const std::uint64_t cost = share.waiting.front().size() + kMessageCost;
   share.waiting.pop_front();
   now_ = start;
+  cost_ -= cost;
   share.cost -= cost;
   share.start += cost;
   if (!share.waiting.empty()) turns_.emplace(share.start, connection);
@@ -55,12 +56,19 @@ void FairQueue::forget(ConnectionId connection) {
   const auto found = shares_.find(connection);
   if (found == shares_.end()) return;
   turns_.erase({found->second.start, connection});
+  cost_ -= found->second.cost;
   shares_.erase(found);
 }
 
 std::uint64_t FairQueue::cost_of(ConnectionId connection) const {
   const auto found = shares_.find(connection);
   return found == shares_.end() ? 0 : found->second.cost;
+}
+
+ConnectionId FairQueue::largest() const {
+  return std::max_element(shares_.begin(), shares_.end(),
+                          [](const auto& a, const auto& b) { return a.second.cost < b.second.cost; })
+      ->first;
 }
 
 }  // namespace shoal

@@ -45,8 +45,11 @@ class FairQueue {
   void hold();                            // the next connection's are not taken until release()
   void release(ConnectionId connection);  // no-op for one that is not held
   void forget(ConnectionId connection);
-  // What waits of it, each message with `kMessageCost`.
+  // What waits of it, and of all, each message with `kMessageCost`.
   std::uint64_t cost_of(ConnectionId connection) const;
+  std::uint64_t cost() const { return cost_; }
+  // The one of which most waits: each is looked at. REQUIRES: some message waits.
+  ConnectionId largest() const;
 
   static constexpr std::uint64_t kMessageCost = 512;  // about what holding one takes beside its bytes
 
@@ -60,6 +63,7 @@ class FairQueue {
   std::map<ConnectionId, Share> shares_;
   std::set<std::pair<std::uint64_t, ConnectionId>> turns_;  // the starts of those that may be taken
   std::uint64_t now_ = 0;                                   // the start of what was taken last
+  std::uint64_t cost_ = 0;
 };
 
 }  // namespace shoal

@@ -76,7 +76,7 @@ void CappedWire::on_bytes(ConnectionId connection, Lane lane, Bytes message) {
   }
   if (!connections_.contains(connection)) return;
   down_->waiting.push(connection, std::move(message));
-  if (down_->waiting.cost_of(connection) > limits::kUnreadBytesMax) return end_flood(connection);
+  if (down_->waiting.cost() > limits::kUnreadBytesMax) return end_flood(down_->waiting.largest());
   pump_down();
 }
 

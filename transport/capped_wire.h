@@ -12,8 +12,8 @@
 // greetings. What waits when a connection goes down, or is ended, is lost with it.
 //
 // Thread: loop only.   Borrows: the wire and the loop, which outlive it.
-// Bounds, a connection: up kQueuedBulkBytesMax, then kBusy (line_fill.h keeps a link at much less); down
-// kUnreadBytesMax, which byte credits keep a link below: one that goes beyond is ended as a flood.
+// Bounds: up, a connection, kQueuedBulkBytesMax, then kBusy; down, all connections together, kUnreadBytesMax: beyond
+// it the one of which most waits is ended as a flood. Links are kept at much less by byte credits and by line_fill.h.
 #include <cstdint>
 #include <map>
 #include <optional>

@@ -226,10 +226,11 @@ TEST_F(CappedWireTest, ALinkThatGoesDownTakesItsQueueAlongAndTheOthersHaveItsPar
 // Below byte credits, which no link goes beyond.
 class CappedFloodTest : public testing::Test {
  protected:
+  static constexpr int kWires = 26;
   void TearDown() override {
-    for (const int i : {0, 1}) lab.destroy(i);
+    for (int i = 0; i < kWires; ++i) lab.destroy(i);
   }
-  WireLog log[2];
+  WireLog log[kWires];
   CappedSimLab lab;
 };
 
@@ -253,6 +254,33 @@ TEST_F(CappedFloodTest, WhatIsSentWithoutCreditsIsHeldToABoundAndThenEndedByName
   const std::size_t seen = log[0].messages.size();
   lab.run_for(5s);
   EXPECT_EQ(log[0].messages.size(), seen) << "nothing comes of a connection that is over";
+}
+
+TEST_F(CappedFloodTest, WhatAllConnectionsSendWithoutCreditsIsHeldToOneBoundAndTheLargestIsEnded) {
+  constexpr int kFloods = 24, kLittle = 25;  // the last wire sends as a link does
+  constexpr std::uint64_t kEach = 2 * limits::kUnreadBytesMax / kFloods;
+  lab.set_caps(0, {0, 32e3});
+  lab.wire(0).set_listener(&log[0]);
+  std::map<PeerId, std::uint64_t> given;
+  const Bytes chunk = numbered_bytes(limits::kChunkBytes, 1);
+  for (int i = 1; i <= kLittle; ++i) {
+    lab.set_caps(i, {});
+    lab.wire(i).set_listener(&log[i]);
+    const ConnectionId connection = lab.wire(i).connect(lab.peer(0), lab.address(0));
+    ASSERT_TRUE(lab.run_until([&] { return !log[i].ups.empty(); }, 10s));
+    const std::uint64_t most = i == kLittle ? 2 * chunk.size() : kEach;
+    for (std::uint64_t& bytes = given[lab.peer(i)]; bytes < most && log[i].downs.empty(); lab.run_for(10ms))
+      while (bytes < most && lab.wire(i).send(connection, Lane::kBulk, chunk).ok()) bytes += chunk.size();
+  }
+  lab.run_for(1s);
+  for (const WireLog::Down& down : log[0].downs) EXPECT_EQ(down.cause.code, ErrorCode::kTooLarge);
+  EXPECT_EQ(lab.wire(0).refusals()[static_cast<std::size_t>(Refusal::kFlood)], log[0].downs.size());
+  std::uint64_t held = 0;
+  for (int i = 1; i <= kLittle; ++i)
+    if (log[i].downs.empty()) held += given[lab.peer(i)];
+  EXPECT_LE(held, limits::kUnreadBytesMax);
+  EXPECT_GT(held, limits::kUnreadBytesMax / 2) << "and no more are ended than must be";
+  EXPECT_TRUE(log[kLittle].downs.empty()) << "one that holds little stays";
 }
 
 // A listener that ends the connection, or the wire, from its callback.
