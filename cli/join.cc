@@ -243,7 +243,9 @@ class JoinProgram final : private Peer::Owner {
         .storage = storage_.get()};
     environment.free_caches = [device = device_name_] { free_device_caches(device); };
     if (options.on_processor) environment.memory_used = [] { return std::optional(resident_memory().now); };
-    (void)memory_left(device_name_);  // what the first answer takes, the loop does not wait for
+    // What the first answer takes, the loop does not wait for; where hours are lent, a GPU is not opened before they
+    // begin.
+    if (arguments_.memory_mebibytes == 0 && arguments_.hours.empty()) (void)memory_left(device_name_);
     environment.memory_free = [device = device_name_] { return memory_left(device); };
     peer_ = std::make_unique<Peer>(std::move(options), std::move(environment), static_cast<Peer::Owner&>(*this));
   }

@@ -141,8 +141,9 @@ void shoal::add_events_level(CLI::App& command, std::string& level) {
 
 void shoal::add_line_caps(CLI::App& command, std::string& up, std::string& down) {
   command
-      .add_option("--up", up,
-                  "most that it sends, 256kbit or more, as 20mbit (default: no cap; not of the directory's few bytes)")
+      .add_option(
+          "--up", up,
+          "most that it sends, 256kbit or more, as 20mbit (default: no cap); the directory's few bytes are not counted")
       ->type_name("RATE");
   command.add_option("--down", down, "most that it takes, likewise")->type_name("RATE");
 }

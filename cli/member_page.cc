@@ -7,6 +7,7 @@
 #include "cli/run_page.h"
 #include "common/hex.h"
 #include "events/event_record.h"
+#include "events/session_end.h"
 #include "page/live_page.h"
 #include "runtime/config/config.h"
 #include "runtime/peer/peer.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr char kOnTheList[] = "on the list of members";
 constexpr char kOffTheList[] = "left without a reason that members are told";
+static_assert(!is_fault(kOffTheList), "a member does not know that it was one");
 
 }  // namespace
 

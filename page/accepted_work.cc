@@ -12,8 +12,8 @@ namespace {
 class Reckoning {
  public:
   void take(const AuditEvent& event) {
-    if (event.event == EventKind::kMember && event.about && check_peer_name(event.peer_name).ok())
-      if (!event.peer_name.empty()) names_[event.about->peer_tag] = event.peer_name;
+    if (event.event == EventKind::kMember && event.state == "joined" && event.about)
+      names_[event.about->peer_tag] = check_peer_name(event.peer_name).ok() ? event.peer_name : "";
     if (event.event == EventKind::kCommit) return take_commit(event);
     if (!event.secured) return;
     if (event.event == EventKind::kRoundCommit) mark(*event.secured, &Entry::secured);
@@ -25,7 +25,8 @@ class Reckoning {
       for (const auto& [serial, entry] : entries)
         if (entry.committed && entry.secured && !entry.taken_back)
           work.peers[session.peer_tag][entry.stage].targets[entry.microbatch] = entry.targets;
-    work.names = names_;
+    for (const auto& [peer, name] : names_)
+      if (!name.empty()) work.names.emplace(peer, name);
   }
 
  private:

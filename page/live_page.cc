@@ -57,7 +57,7 @@ LivePage::LivePage(EventLoop& loop, RunFacts facts) : loop_(loop), told_(std::ma
 
 Result<std::unique_ptr<LivePage>> LivePage::open(EventLoop& loop, RunFacts facts, const PagePort& port) {
   std::unique_ptr<LivePage> page(new LivePage(loop, std::move(facts)));
-  const auto answers = [told = page->told_, metrics = &page->metrics_, of_peer = !page->view_.facts().seen_by.empty()](
+  const auto answers = [told = page->told_, metrics = &page->metrics_, of_peer = page->view_.facts().of_peer()](
                            std::string_view path, std::optional<double>) -> std::optional<PageAnswer> {
     const auto whole = [](std::string text) { return std::make_shared<const std::string>(std::move(text)); };
     if (path == "/snapshot.json") return PageAnswer{200, "application/json", whole(told->snapshot())};
@@ -81,7 +81,7 @@ std::unique_ptr<EventLog> LivePage::shown(std::unique_ptr<EventLog> inner) {
 }
 
 void LivePage::take(const EventRecord& record, const Session& session) {
-  view_.take({record, seconds_of(loop_.wall().time_since_epoch()), view_.facts().seen_by.empty(), session});
+  view_.take({record, seconds_of(loop_.wall().time_since_epoch()), !view_.facts().of_peer(), session});
 }
 
 void LivePage::tell(const EventRecord& record) {

@@ -108,8 +108,8 @@ void PeerBoard::take_member(const EventRecord& member, double time) {
     return;
   }
   SeenPeer& row = row_of(*member.about, member.stage->value, time);
-  if (!member.peer_name.empty() && work_.contains(member.about->peer_tag))
-    work_[member.about->peer_tag].name = member.peer_name.substr(0, kPeerNameBytesMax);
+  if (const auto work = work_.find(member.about->peer_tag); work != work_.end() && *state == SeenState::kJoining)
+    work->second.name = member.peer_name.substr(0, kPeerNameBytesMax);
   row.state = *state;
   row.reason = member.cause.substr(0, kReasonBytesMax);
 }

@@ -58,7 +58,7 @@ Json loss_of(const RunView& view) {
 
 // Whose page it is, if a peer's, and what that peer does.
 Json seen_by_of(const RunView& view) {
-  if (view.facts().seen_by.empty()) return nullptr;
+  if (!view.facts().of_peer()) return nullptr;
   const MemberWord& word = view.word();
   return {{"peer", view.facts().seen_by},
           {"state", word.state},
@@ -68,7 +68,7 @@ Json seen_by_of(const RunView& view) {
 }
 
 Json count_of(const RunView& view) {
-  if (!view.facts().seen_by.empty()) return nullptr;
+  if (view.facts().of_peer()) return nullptr;
   const Tally& tally = view.tally();
   std::uint64_t secured = 0, lost = 0, taken_back = 0, rounds = 0, undecided = 0;
   for (std::uint16_t stage = 0; stage < view.stages(); ++stage) undecided += tally.undecided(stage);
@@ -95,10 +95,9 @@ Json bytes_of(const RunView& view) {
   const auto ratio = [](std::uint64_t a, std::uint64_t b) {
     return b > 0 ? rounded(static_cast<double>(a) / static_cast<double>(b)) : Json(nullptr);
   };
-  const bool of_one = !view.facts().seen_by.empty();
-  return {{"of", of_one           ? "this machine"
-                 : bytes.of_peers ? "all processes"
-                                  : "the launching process"},
+  return {{"of", view.facts().of_peer() ? "this machine"
+                 : bytes.of_peers       ? "all processes"
+                                        : "the launching process"},
           {"sent", bytes.sent},
           {"received", bytes.received},
           {"up_per_second", rounded(bytes.up.per_second(view.now()))},
@@ -221,10 +220,11 @@ Json tales_of(const FaultStory& story) {
 }
 
 // A peer knows its own.
-Json work_of(const PeerBoard& peers, const std::string& seen_by) {
+Json work_of(const RunView& view) {
+  const PeerBoard& peers = view.peers();
   std::vector<std::pair<std::uint64_t, const PeerWork*>> all;
   for (const auto& [tag, work] : peers.work())
-    if (seen_by.empty() || peer_name(tag) == seen_by) all.emplace_back(tag, &work);
+    if (!view.facts().of_peer() || peer_name(tag) == view.facts().seen_by) all.emplace_back(tag, &work);
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.second->targets > b.second->targets; });
   Json list = Json::array();
@@ -262,7 +262,7 @@ std::string moment_json(const RunView& view) {
                        {"loss", loss_of(view)},
                        {"count", count_of(view)},
                        {"staleness", rounded(view.delay())},
-                       {"faults", view.facts().seen_by.empty() ? Json(view.story().faults()) : Json(nullptr)},
+                       {"faults", view.facts().of_peer() ? Json(nullptr) : Json(view.story().faults())},
                        {"weakest", weakest ? Json(*weakest) : Json(nullptr)},
                        {"bytes", bytes_of(view)},
                        {"stages", stages_of(view, sums)},
@@ -276,7 +276,7 @@ std::string story_json(const RunView& view) {
   return dumped({{"history", history_of(view.history())},
                  {"tales", tales_of(view.story())},
                  {"tales_forgotten", view.story().forgotten()},
-                 {"work", work_of(view.peers(), view.facts().seen_by)}});
+                 {"work", work_of(view)}});
 }
 
 std::string snapshot_json(const std::string& moment, const std::string& story,

@@ -182,8 +182,8 @@ void RunView::advance(double time) {
     end_second();
     second_ += 1;
   }
-  const std::uint64_t done = facts_.seen_by.empty() ? tally_.committed_targets() : told_targets_;
-  if (facts_.seen_by.empty() || done > 0) rate_.note(static_cast<double>(done), TimePoint(from_seconds(now_)));
+  const std::uint64_t done = facts_.of_peer() ? told_targets_ : tally_.committed_targets();
+  if (!facts_.of_peer() || done > 0) rate_.note(static_cast<double>(done), TimePoint(from_seconds(now_)));
   peers_.tick(now_);
 }
 

@@ -30,6 +30,7 @@ struct RunFacts {
   // Whose page it is, if a peer's: the first hex digits of its key. It sees no commit, so that of the counting nothing
   // is known.
   std::string seen_by{};
+  bool of_peer() const { return !seen_by.empty(); }
 };
 
 // What a peer is told of the run in its beats, and did itself.

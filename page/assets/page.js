@@ -141,7 +141,7 @@ function taleWords(tale) {
   const stage = tale.stage === null ? "" : ` of stage ${tale.stage}`;
   switch (tale.what) {
     case "lost": return `Peer ${called(tale.peer)}${stage} was lost: ${tale.words}.`;
-    case "left": return `Peer ${called(tale.peer)}${stage} left${tale.words && tale.words !== "left" ? `: ${tale.words}` : " in order"}.`;
+    case "left": return `Peer ${called(tale.peer)}${stage} left${tale.words.startsWith("left ") ? tale.words.slice(4) : tale.words && tale.words !== "left" ? `: ${tale.words}` : " in order"}.`;
     case "joined": return `Peer ${called(tale.peer)} joined stage ${tale.stage}${tale.words ? `: ${tale.words}` : ""}.`;
     case "moves": return `Peer ${called(tale.peer)}${stage} is asked to move: ${tale.words}.`;
     case "unreachable": return `A joiner, ${called(tale.peer)}, was not admitted: ${tale.words}.`;

@@ -72,7 +72,8 @@ struct PeerOptions {
   Duration absence_time = std::chrono::hours(1);  // and when it was there and went: the state is kept so long
   bool once = false;                              // a session that is over ends the peer
   std::optional<std::uint64_t> device_memory{};   // bytes, for the authority; none: not known
-  std::uint64_t program_bytes = kProgramBytes;    // this process's on its device, without any stage
+  std::uint64_t program_bytes = kProgramBytes;    // this process's on its device, without any stage; on a GPU,
+                                                  // what its libraries come to take
   std::string base_folder{};                      // the base of adapters is kept here; empty: nowhere
   std::vector<std::string> checkpoint_folders{};  // each gets every checkpoint; none: none is written
 };

@@ -27,8 +27,9 @@ std::string smaller_run_text(const RunConfig& config, const StageSpec& spec) {
     options += std::string("[compute] recompute = \"") + (spec.is_last() ? "block" : "stage") + "\"";
   if (config.compute.dtype == ComputeType::kFp32)
     options += std::string(options.empty() ? "[compute] " : " or ") + "dtype = \"bf16\"";
-  return "a run file with " + options + (options.empty() ? "" : ", or with ") +
-         "more [pipeline] stages, needs less of each peer";
+  return "a run file with " + options +
+         (options.empty() ? "more [pipeline] stages" : ", or with more [pipeline] stages,") +
+         " needs less of each peer";
 }
 
 bool EntryJobs::start_release() {

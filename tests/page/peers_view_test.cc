@@ -19,17 +19,16 @@ constexpr double kStoryStart = 1.7e9;
 TEST(PeersViewTest, APeerHasTheNameThatItJoinedWithLast) {
   RunView view;
   double time = kStoryStart;
-  for (const auto& [who, record] : Story::whole().lines) {
-    const bool trainer = who.peer_tag == Story::trainer().peer_tag;
-    const bool here = record.state == "joined" && record.about == Story::peer(1, 0);
-    for (const char* name : {"old", "Zoe's 4090"}) {
-      if (!here) continue;
-      EventRecord named = record;
-      named.peer_name = name;
-      view.take({named, time += 0.1, trainer, who});
-    }
-    view.take({record, time += 0.1, trainer, who});
-  }
+  const auto join = [&](int stage, const char* name) {
+    EventRecord joined{.event = EventKind::kMember, .stage = Story::id(stage), .about = Story::peer(stage, 0)};
+    joined.state = "joined";
+    joined.peer_name = name;
+    view.take({joined, time += 0.1, true, Story::trainer()});
+  };
+  join(1, "old");
+  join(1, "Zoe's 4090");
+  join(0, "given once");
+  join(0, "");  // its owner took it away
   std::size_t named = 0;
   const Json story = Json::parse(story_json(view));
   for (const Json& row : story["work"]) {
