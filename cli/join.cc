@@ -115,9 +115,7 @@ class JoinProgram final : private Peer::Owner {
       events_ = *std::move(events);
     }
     if (arguments_.page) {
-      auto page = MemberPage::open(loop_, ticket.run, home_->key().id(), arguments_.name, *arguments_.page);
-      if (!page.ok()) return cannot_make(page.error());
-      page_ = *std::move(page);
+      SHOAL_ASSIGN(page_, MemberPage::open(loop_, ticket.run, home_->key().id(), arguments_.name, *arguments_.page));
       events_ = page_->shown(std::move(events_));
     }
     storage_ = std::make_unique<FileStorage>(loop_);

@@ -140,12 +140,15 @@ void shoal::add_events_level(CLI::App& command, std::string& level) {
 }
 
 void shoal::add_line_caps(CLI::App& command, std::string& up, std::string& down) {
+  // A shell's variable that is not set is no wish to lend the whole line.
+  const auto given = [](const std::string& rate) { return rate.empty() ? "it is empty: a rate, as 20mbit" : ""; };
   command
       .add_option(
           "--up", up,
           "most that it sends, 256kbit or more, as 20mbit (default: no cap); the directory's few bytes are not counted")
+      ->check(given)
       ->type_name("RATE");
-  command.add_option("--down", down, "most that it takes, likewise")->type_name("RATE");
+  command.add_option("--down", down, "most that it takes, likewise")->check(given)->type_name("RATE");
 }
 
 std::string shoal::home_path(const GlobalOptions& global) {

@@ -19,6 +19,12 @@ constexpr char kOnTheList[] = "on the list of members";
 constexpr char kOffTheList[] = "left without a reason that members are told";
 static_assert(!is_fault(kOffTheList), "a member does not know that it was one");
 
+// Outside of a session nobody tells a peer how the run goes.
+bool is_answered(const PeerReport& report) {
+  return report.list != nullptr && report.phase != PeerPhase::kPaused && report.phase != PeerPhase::kRestarting &&
+         report.phase != PeerPhase::kOver;
+}
+
 }  // namespace
 
 MemberPage::MemberPage(const RunId& run, const PeerId& self, std::string name)
@@ -60,7 +66,8 @@ RunWord MemberPage::word(const Peer& peer) {
   const std::uint64_t accepted = report.status.ledger.accepted;
   const std::uint64_t targets = report.config ? report.config->targets_per_microbatch() : 0;  // of one
   RunWord word;
-  word.member = MemberWord{.run_targets = report.run.run_targets,
+  word.member = MemberWord{.heard = is_answered(report),
+                           .run_targets = report.run.run_targets,
                            .run_step = report.run.run_step,
                            .run_loss = report.run.run_loss,
                            .session = peer.session(),

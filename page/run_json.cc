@@ -41,7 +41,7 @@ Json tokens_of(const RunView& view) {
   const std::uint64_t end = view.facts().end_targets;
   return {{"done", view.targets()},
           {"total", end > 0 ? Json(end) : Json(nullptr)},
-          {"per_second", rounded(view.targets_per_s())},
+          {"per_second", view.knows_rate() ? rounded(view.targets_per_s()) : Json(nullptr)},
           {"left_s", rounded(view.left_s())}};
 }
 
@@ -108,6 +108,7 @@ Json bytes_of(const RunView& view) {
 
 Json stages_of(const RunView& view, const std::vector<StageSum>& sums) {
   Json list = Json::array();
+  const auto known = [&](const auto& value) { return view.facts().of_peer() ? Json(nullptr) : Json(value); };
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const auto stage = static_cast<std::uint16_t>(i);
     const Tally::Stage counts = view.tally().of_stage(stage);
@@ -115,14 +116,14 @@ Json stages_of(const RunView& view, const std::vector<StageSum>& sums) {
     list.push_back(
         {{"serving", sums[i].serving},
          {"members", sums[i].members},
-         {"per_second", rounded(sums[i].rate)},
+         {"per_second", known(rounded(sums[i].rate))},
          {"version", counts.version},
-         {"rounds", counts.rounds},
-         {"restores", counts.restores},
-         {"secured", counts.secured},
-         {"lost", counts.lost},
-         {"taken_back", counts.taken_back},
-         {"undecided", view.tally().undecided(stage)},
+         {"rounds", known(counts.rounds)},
+         {"restores", known(counts.restores)},
+         {"secured", known(counts.secured)},
+         {"lost", known(counts.lost)},
+         {"taken_back", known(counts.taken_back)},
+         {"undecided", known(view.tally().undecided(stage))},
          {"round_open_s",
           open == view.open_rounds().end() ? Json(nullptr) : rounded(std::max(0.0, view.now() - open->second.since))}});
   }
@@ -142,17 +143,23 @@ std::vector<const SeenPeer*> shown_of(const RunView& view) {
 
 Json member_of(const SeenPeer& row, const RunView& view) {
   const bool tells_bytes = row.sent + row.received > 0;
+  const bool of_peer = view.facts().of_peer();
+  const bool own = of_peer && row.session == view.word().session;
+  // A peer knows its own work alone, and what was lost with nobody.
+  const auto work = [&](const auto& value) { return of_peer && !own ? Json(nullptr) : Json(value); };
+  const auto known = [&](const auto& value) { return of_peer ? Json(nullptr) : Json(value); };
+  const bool gone = of_peer && row.state == SeenState::kLeft;  // nobody told it how
   return {{"id", id_of(row.session)},
           {"peer", peer_name(row.session.peer_tag)},
           {"stage", row.stage},
-          {"state", name_of(row.state)},
+          {"state", gone ? std::string_view("gone") : name_of(row.state)},
           {"asked_to_move", row.asked_to_move},
           {"reason", row.reason},
-          {"per_second", row.lives() ? rounded(row.rate.per_second()) : Json(0)},
-          {"microbatches", row.microbatches},
-          {"tokens", row.targets},
-          {"lost", row.lost},
-          {"since", time_of(row.since)},
+          {"per_second", work(row.lives() ? rounded(row.rate.per_second()) : Json(0))},
+          {"microbatches", work(row.microbatches)},
+          {"tokens", work(row.targets)},
+          {"lost", known(row.lost)},
+          {"since", known(time_of(row.since))},
           {"worked", time_of(row.worked)},
           {"over", time_of(row.over)},
           {"quiet_s", rounded(row.quiet)},
@@ -228,13 +235,13 @@ Json work_of(const RunView& view) {
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.second->targets > b.second->targets; });
   Json list = Json::array();
-  const auto row = [](Json name, const PeerWork& work) -> Json {
+  const auto row = [&view](Json name, const PeerWork& work) -> Json {
     const bool tells_bytes = work.sent + work.received > 0;
     return {{"peer", std::move(name)},
             {"name", work.name.empty() ? Json(nullptr) : Json(work.name)},
             {"microbatches", work.microbatches},
             {"tokens", work.targets},
-            {"lost", work.lost},
+            {"lost", view.facts().of_peer() ? Json(nullptr) : Json(work.lost)},
             {"sessions", work.sessions},
             {"sent", tells_bytes ? Json(work.sent) : Json(nullptr)},
             {"received", tells_bytes ? Json(work.received) : Json(nullptr)}};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace shoal {
 namespace {
@@ -82,9 +83,10 @@ void RunView::take_figures(const EventRecord& r, double time) {
 
 void RunView::take_word(const MemberWord& word, double time) {
   advance(time);
-  if (word.run_targets > told_targets_ && word.run_targets > 0) {
-    // What was done before it was here has no rate.
-    const std::uint64_t added = told_targets_ > 0 ? word.run_targets - told_targets_ : 0;
+  const bool heard_before = std::exchange(word_, word).heard;
+  if (word.heard && !heard_before) rate_ = RecentRate(10s);  // what was done meanwhile has none
+  if (word.run_targets > told_targets_) {
+    const std::uint64_t added = heard_before && told_targets_ > 0 ? word.run_targets - told_targets_ : 0;
     history_.on_targets(now_, added);
     second_targets_ += static_cast<double>(added);
     if (std::isfinite(word.run_loss) && word.run_loss > 0)
@@ -96,7 +98,6 @@ void RunView::take_word(const MemberWord& word, double time) {
     told_targets_ = word.run_targets;
   }
   if (word.session != Session{}) peers_.set_work(word.session, word.microbatches, word.targets);
-  word_ = word;
 }
 
 void RunView::take_commit(const EventRecord& commit, double time) {
@@ -183,7 +184,8 @@ void RunView::advance(double time) {
     second_ += 1;
   }
   const std::uint64_t done = facts_.of_peer() ? told_targets_ : tally_.committed_targets();
-  if (!facts_.of_peer() || done > 0) rate_.note(static_cast<double>(done), TimePoint(from_seconds(now_)));
+  if (!facts_.of_peer() || (word_.heard && done > 0))
+    rate_.note(static_cast<double>(done), TimePoint(from_seconds(now_)));
   peers_.tick(now_);
 }
 
@@ -197,7 +199,7 @@ std::uint16_t RunView::stages() const {
 std::uint64_t RunView::targets() const { return std::max(told_targets_, tally_.committed_targets()); }
 
 std::optional<double> RunView::left_s() const {
-  if (ended_ || facts_.end_targets == 0 || targets() >= facts_.end_targets) return std::nullopt;
+  if (ended_ || !knows_rate() || facts_.end_targets == 0 || targets() >= facts_.end_targets) return std::nullopt;
   const auto left = rate_.time_for(static_cast<double>(facts_.end_targets - targets()));
   return left ? std::optional(seconds_of(*left)) : std::nullopt;
 }

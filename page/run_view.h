@@ -35,6 +35,7 @@ struct RunFacts {
 
 // What a peer is told of the run in its beats, and did itself.
 struct MemberWord {
+  bool heard = false;  // its beats are answered; else what follows is of before
   std::uint64_t run_targets = 0, run_step = 0;
   double run_loss = 0;                          // nats a target
   Session session{};                            // zero: it has none now
@@ -101,6 +102,7 @@ class RunView {
   std::uint16_t stages() const;
   std::uint64_t targets() const;  // committed so far, in all lives
   double targets_per_s() const { return rate_.per_second(); }
+  bool knows_rate() const { return !facts_.of_peer() || word_.heard; }
   std::optional<double> left_s() const;
   std::optional<double> delay() const;
   std::uint64_t lines() const { return lines_; }

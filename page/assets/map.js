@@ -17,6 +17,7 @@ const SIGNS = {
   "not serving": ["not-serving", "–", "does not serve"],
   leaving: ["leaving", "L", "leaves"],
   left: ["left", "→", "left"],
+  gone: ["left", "→", "gone"], // how, a peer's page does not know
   lost: ["lost", "✕", "lost"],
   silent: ["silent", "?", "silent"],
 };
@@ -35,7 +36,7 @@ class SwarmMap {
     this.chosen = null;
     this.slots = []; // by stage: the id of each place, so that nobody moves when another goes
     this.dots = new Map();
-    for (const [look, sign, word] of Object.values(SIGNS)) legend.append(this.key(look, sign, word));
+    for (const [state, [look, sign, word]] of Object.entries(SIGNS)) if (state !== "gone") legend.append(this.key(look, sign, word));
     const size = document.createElement("li");
     size.textContent = "larger dot: more tokens a second; thicker line: more tokens along it";
     legend.append(size);
@@ -147,7 +148,7 @@ class SwarmMap {
     dot.group.setAttribute("class", `dot ${look}${this.chosen === member.id ? " chosen" : ""}`);
     dot.group.setAttribute("transform", `translate(${x} ${y})`);
     dot.group.style.opacity = member.over ? Math.max(0.25, 1 - (this.moment.time - member.over) / FADES_S) : 1;
-    dot.group.setAttribute("aria-label", `Peer ${member.peer} of stage ${member.stage}: ${word}${member.over ? "" : `, ${short(member.per_second)} tokens a second`}${member.reason ? `. ${member.reason}` : ""}`);
+    dot.group.setAttribute("aria-label", `Peer ${member.peer} of stage ${member.stage}: ${word}${member.over || member.per_second === null ? "" : `, ${short(member.per_second)} tokens a second`}${member.reason ? `. ${member.reason}` : ""}`);
     dot.body.setAttribute("r", r);
     dot.halo.setAttribute("r", r + 5);
     dot.sign.setAttribute("font-size", Math.min(15, r * 1.25));

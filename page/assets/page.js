@@ -78,16 +78,17 @@ function drawGlance() {
   const empty = stages.findIndex((s) => s.serving === 0);
   const tiles = [];
   tiles.push(tile("Tokens", short(tokens.done), tokens.total ? `of ${short(tokens.total)}` : "",
-    of.ended ? "the run is over" : tokens.left_s !== null ? `${span(tokens.left_s)} left` : tokens.total ? "time left not known yet" : "no end is set",
+    own && !stages.length ? "not known yet" : of.ended ? "the run is over" : tokens.left_s !== null ? `${span(tokens.left_s)} left` : tokens.total ? "time left not known yet" : "no end is set",
     "", tokens.total ? bar(tokens.done / tokens.total) : null));
   const worst = Math.max(loss.first || 0, loss.unigram || 0);
   const marks = worst ? [loss.unigram, loss.bigram].filter((v) => v !== null).map((v) => v / worst) : [];
   const beside = loss.unigram === null ? `step ${whole(loss.step)}, nats a token`
     : `text alone: unigram ${loss.unigram.toFixed(2)}, bigram ${loss.bigram.toFixed(2)}`;
   tiles.push(tile("Loss", nats(loss.newest), "", beside, "", loss.newest !== null && worst ? bar(loss.newest / worst, marks) : null));
-  tiles.push(tile(loss.validated_at_end ? "Validation, at the end" : "Validation", nats(loss.validation), "", loss.validation === null ? "not estimated yet" : "nats a token, on text that is not trained on"));
+  if (!own) tiles.push(tile(loss.validated_at_end ? "Validation, at the end" : "Validation", nats(loss.validation), "", loss.validation === null ? "not estimated yet" : "nats a token, on text that is not trained on"));
   tiles.push(tile("Tokens a second", short(tokens.per_second), "", "over the last 10 s; the line is the last minutes", "", spark()));
-  tiles.push(tile("Peers", String(serving), all === serving ? "serve" : `of ${all} serve`,
+  if (!stages.length) tiles.push(tile("Peers", "–", "", "not known yet"));
+  else tiles.push(tile("Peers", String(serving), all === serving ? "serve" : `of ${all} serve`,
     empty >= 0 ? `stage ${empty} has nobody` : weakest === null ? "every stage has as many" : `weakest: stage ${weakest} with ${stages[weakest].serving}`,
     empty >= 0 ? "bad" : weakest !== null && stages[weakest].serving === 1 ? "warn" : ""));
   if (own) { // a peer's page: what was counted, it does not see
@@ -109,10 +110,10 @@ function drawHead() {
   document.title = `${of.name || "run"} · shoal`;
   $("key").textContent = (of.key ? of.key.slice(0, 16) : "") + (run.moment.seen_by ? `, as peer ${run.moment.seen_by.peer} sees it` : "");
   const state = gone ? ["its process has gone; this is how it stood", "bad"] : of.ended ? [`ended: ${of.ended}`, ""] : of.parked ? [`parked: ${of.parked}`, "bad"]
-    : run.moment.tokens.per_second > 0 ? ["training", "good"] : ["waiting", ""];
+    : run.moment.tokens.per_second === null ? [run.moment.seen_by.state, ""] : run.moment.tokens.per_second > 0 ? ["training", "good"] : ["waiting", ""];
   $("state").textContent = state[0];
   $("state").className = `chip ${state[1]}`;
-  $("clock").textContent = of.begun ? `for ${span(time - of.begun)}` : "";
+  $("clock").textContent = of.begun ? `${run.moment.seen_by ? "seen " : ""}for ${span(time - of.begun)}` : "";
 }
 
 // Its key, and what its owner calls it.
@@ -125,8 +126,8 @@ function tellPeer(member) {
   if (!member) { $("peer").textContent = "A peer's figures stand here when it is chosen."; return; }
   const word = lookOf(member)[2];
   const parts = [`Peer ${called(member.peer)}, stage ${member.stage}, ${word}${member.reason ? ` (${member.reason})` : ""}`];
-  if (!member.over) parts.push(`${short(member.per_second)} tokens a second`);
-  parts.push(`${whole(member.microbatches)} microbatches accepted (${short(member.tokens)} tokens)`);
+  if (!member.over && member.per_second !== null) parts.push(`${short(member.per_second)} tokens a second`);
+  if (member.microbatches !== null) parts.push(`${whole(member.microbatches)} microbatches accepted (${short(member.tokens)} tokens)`);
   if (member.lost) parts.push(`${whole(member.lost)} lost with it`);
   if (member.sent !== null) parts.push(`up ${short(member.sent)}B, down ${short(member.received)}B`);
   if (member.asked_to_move && !member.over) parts.push("asked to move");
@@ -141,7 +142,9 @@ function taleWords(tale) {
   const stage = tale.stage === null ? "" : ` of stage ${tale.stage}`;
   switch (tale.what) {
     case "lost": return `Peer ${called(tale.peer)}${stage} was lost: ${tale.words}.`;
-    case "left": return `Peer ${called(tale.peer)}${stage} left${tale.words.startsWith("left ") ? tale.words.slice(4) : tale.words && tale.words !== "left" ? `: ${tale.words}` : " in order"}.`;
+    case "left":
+      if (run.moment.seen_by) return `Peer ${called(tale.peer)}${stage} is gone; why, members are not told.`;
+      return `Peer ${called(tale.peer)}${stage} left${tale.words && tale.words !== "left" ? `: ${tale.words}` : " in order"}.`;
     case "joined": return `Peer ${called(tale.peer)} joined stage ${tale.stage}${tale.words ? `: ${tale.words}` : ""}.`;
     case "moves": return `Peer ${called(tale.peer)}${stage} is asked to move: ${tale.words}.`;
     case "unreachable": return `A joiner, ${called(tale.peer)}, was not admitted: ${tale.words}.`;
@@ -165,7 +168,7 @@ function taleCost(tale) {
 
 function drawTales() {
   const now = run.moment.time, begin = run.moment.run.begun || 0, all = $("all-tales").checked;
-  const shown = run.story.tales.filter((t) => t.time <= now && (all || t.fault || t.what === "moves")).reverse().slice(0, 100);
+  const shown = run.story.tales.filter((t) => t.time <= now && (all || t.fault || t.what === "moves" || (run.moment.seen_by && t.what === "left"))).reverse().slice(0, 100);
   const items = shown.map((tale) => {
     const time = make("time", "", clock(tale.time - begin));
     const sign = make("span", "sign", TALE_SIGNS[tale.what] || "·");

@@ -49,7 +49,8 @@ TEST(PeersViewTest, APeersPageHasWhatItIsTold) {
         {{.event = EventKind::kMember, .stage = StageId(1), .about = own, .state = state}, kStoryStart, true, {}});
   for (std::uint64_t second = 1; second <= 20; ++second) {
     view.advance(kStoryStart + static_cast<double>(second));
-    view.take_word({.run_targets = 100000 + 640 * second,
+    view.take_word({.heard = true,
+                    .run_targets = 100000 + 640 * second,
                     .run_step = second,
                     .run_loss = 3.0,
                     .session = own,
@@ -70,6 +71,43 @@ TEST(PeersViewTest, APeersPageHasWhatItIsTold) {
   EXPECT_EQ(moment["members"][0]["sent"], 100);
   EXPECT_EQ(moment["bytes"]["of"], "this machine");
   EXPECT_EQ(Json::parse(story_json(view))["work"][0]["microbatches"], 20);
+}
+
+TEST(PeersViewTest, WhatAPeerIsNotToldIsNull) {
+  RunView view;
+  view.set_facts({.stages = 1, .end_targets = 1'000'000, .seen_by = "10000000"});
+  EXPECT_TRUE(Json::parse(moment_json(view))["tokens"]["per_second"].is_null()) << "nothing was told yet";
+  const Session own = Story::peer(0, 0), other = Story::peer(0, 1);
+  for (const Session& about : {own, other})
+    view.take(
+        {{.event = EventKind::kMember, .stage = StageId(0), .about = about, .state = "joined"}, kStoryStart, true, {}});
+  double time = kStoryStart;
+  std::uint64_t targets = 5000;
+  const auto seconds = [&](int count, bool heard) {
+    for (int i = 0; i < count; ++i) {
+      targets += 100;
+      view.take_word({.heard = heard, .run_targets = heard ? targets : 0, .session = own, .state = "serving"}, ++time);
+    }
+  };
+  seconds(20, true);
+  EXPECT_NEAR(Json::parse(moment_json(view))["tokens"]["per_second"].get<double>(), 100, 10);
+  seconds(200, false);  // a pause, in which the run goes on
+  const Json paused = Json::parse(moment_json(view));
+  EXPECT_TRUE(paused["tokens"]["per_second"].is_null());
+  EXPECT_TRUE(paused["tokens"]["left_s"].is_null());
+  seconds(15, true);
+  const Json again = Json::parse(moment_json(view));
+  EXPECT_NEAR(again["tokens"]["per_second"].get<double>(), 100, 10) << "the pause has no rate";
+  for (const Json& bin : Json::parse(story_json(view))["history"]["per_second"].get<std::vector<Json>>())
+    EXPECT_LE(bin.get<double>(), 200);
+  for (const Json& member : again["members"].get<std::vector<Json>>()) {
+    EXPECT_EQ(member["microbatches"].is_null(), member["peer"] != "10000000") << member;
+    EXPECT_TRUE(member["lost"].is_null());
+  }
+  EXPECT_TRUE(again["stages"][0]["secured"].is_null());
+  view.take({session_over_event(other, StageId(0), "left without a reason that members are told"), time, true, {}});
+  const Json gone = Json::parse(moment_json(view));
+  EXPECT_EQ(gone["members"][1]["state"], "gone");
 }
 
 }  // namespace
