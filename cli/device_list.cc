@@ -55,7 +55,7 @@ std::string address_with_port(const std::string& address, std::size_t index) {
   const std::size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == address.size() - 1 || address.back() == ']') return address;
   if (address.find(':') != colon && address[colon - 1] != ']') return address;  // an IPv6 address without a port
-  return address.substr(0, colon + 1) + higher_port(address.substr(colon + 1), index);
+  return address.substr(0, colon + 1) + higher_port(address.substr(colon + 1), 2 * index);  // a port for each lane
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ struct SharedWords {
   int threads = 0;                 // of each process, where the words name none
 };
 // The words of the process of `devices[index]`: with its --device, --home and --threads; each --events and --log-file
-// with its name before the file's ending; each port of --listen, --advertise and --page, but 0, higher by its index.
+// with its name before the file's ending; each port of --page, but 0, higher by its
+// index, and of --listen and --advertise by twice its index: a process has two.
 std::vector<std::string> words_of(const SharedWords& shared, const std::vector<ListedDevice>& devices,
                                   std::size_t index);
 // The home of one of them.

@@ -70,7 +70,7 @@ TEST(DeviceListTest, EachHasWordsThatDoNotMeetThoseOfTheOthers) {
       .threads = 8};
   EXPECT_THAT(words_of(shared, devices, 1),
               ElementsAre("-v", "--home=all/cuda-1", "join", "TICKET", "--device", "cuda:1", "--threads", "8",
-                          "--events", "/tmp/e-cuda-1.jsonl", "--listen=0.0.0.0:5001", "--advertise", "[::1]:5001",
+                          "--events", "/tmp/e-cuda-1.jsonl", "--listen=0.0.0.0:5002", "--advertise", "[::1]:5002",
                           "--advertise", "host", "--stage", "1"));
   EXPECT_THAT(words_of({.words = {"join", "--page", "T", "--threads", "2", "--device=all", "--page=80", "--listen",
                                   "0.0.0.0:0"},
