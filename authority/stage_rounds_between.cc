@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "events/delay.h"
 #include "events/session_end.h"
+#include "sync/round_budget.h"
 
 namespace shoal {
 namespace {
@@ -30,6 +31,13 @@ std::optional<double> lower_median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+// Twice the time of a stage's whole state at the rate that rounds are planned for while none is known: a joiner's line
+// may be slower than any that a round went over.
+Duration state_patience(std::uint64_t payload, RuleId rule) {
+  constexpr std::size_t kTwo = 2;  // each of so many sends in a round as much as it brings
+  return round_budget((1 + traits_of(rule).shared_arrays) * payload, kTwo, 0);
 }
 
 // Whether a checkpoint that a member says it has is newer than another one; one of a version that no round made is
@@ -187,7 +195,8 @@ void StageRounds::end_left_out() {
 void StageRounds::end_squatters() {
   const TimePoint now = loop_.now();
   const bool to_fetch = !line_.secured || line_.held(members());
-  const Duration patience = fetch_patience() + book_.start_patience();
+  const Duration to_fetch_it = state_patience(payload(), options_.rule) + options_.membership;
+  const Duration patience = std::max(fetch_patience(), to_fetch_it) + book_.start_patience();
   std::vector<Session> squatters;
   for (const auto& [session, member] : members()) {
     if (member->ready || member->leaving || !to_fetch || host_.is_over()) member->idle_since = now;

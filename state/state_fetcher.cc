@@ -63,6 +63,9 @@ struct StateFetcher::State {
   bool hashing = false;             // a job is
   std::vector<bool> have;
   std::uint32_t have_count = 0;
+  std::uint64_t have_bytes = 0;
+  std::uint64_t seen = 0, told = 0;    // bytes here, with parts of chunks: now, and the most that the host heard
+  TimePoint whole_at{};                // the last chunk was here whole, or the image was offered
   std::map<std::uint32_t, Ask> asked;  // chunks in flight
   std::uint32_t next = 0;              // below it every chunk is here or in flight
   struct Moved {
@@ -96,6 +99,7 @@ struct StateFetcher::State {
     hashing = false;
     have.clear();
     have_count = 0;
+    have_bytes = seen = told = 0;
     asked.clear();
     next = 0;
   }
@@ -112,6 +116,7 @@ struct StateFetcher::State {
     if (!active) return;
     arm();
     std::erase_if(late, [&](const auto& entry) { return loop.now() >= entry.second; });
+    note_parts();
     lose_silent();
     query_donors();
     if (++ticks % kTicksToAskAgain == 0)
@@ -120,6 +125,31 @@ struct StateFetcher::State {
     if (offering.empty() && ++queries % 5 == 0)
       host.on_waiting(donors.empty() ? "nobody serves the stage that could give its state"
                                      : "no member offers version " + std::to_string(version.value) + " yet");
+  }
+
+  std::uint64_t arrived() const {
+    std::uint64_t bytes = have_bytes;
+    for (const auto& [index, ask] : asked)
+      bytes += std::min<std::uint64_t>(host.arrived(ask.donor, Chunk{stage, version, index, true}),
+                                       chunk_size(image->buffer.size(), index));
+    return bytes;
+  }
+
+  void tell_progress() {
+    seen = arrived();
+    told = std::max(told, seen);
+    host.on_progress(told, image->buffer.size());
+  }
+
+  // What a donor that was left had sent of a chunk comes again and is progress again, but not for longer than a chunk
+  // may take.
+  void note_parts() {
+    if (image == nullptr || loop.now() - whole_at >= kChunkTimeouts * options.chunk_timeout) return;
+    if (const std::uint64_t here = arrived(); here <= seen) {
+      seen = here;
+    } else {
+      tell_progress();
+    }
   }
 
   void query_donors() {
@@ -293,6 +323,7 @@ void StateFetcher::on_offer(const PeerId& from, const StateOffer& offer) {
     s.root = offer.root;
     s.image = std::make_shared<State::Assembly>(offer.bytes);
     s.have.assign(offer.chunks, false);
+    s.whole_at = s.loop.now();
     s.host.on_progress(0, offer.bytes);
     if (!s.active || s.image == nullptr) return;
   } else if (offer.root != s.root || offer.bytes != s.image->buffer.size()) {
@@ -321,7 +352,9 @@ void StateFetcher::on_chunk(const PeerId& from, const Chunk& chunk, Bytes frame)
   s.have[chunk.index] = true;
   s.gave.insert(from);
   ++s.have_count;
-  s.host.on_progress(std::min<std::uint64_t>(std::uint64_t{s.have_count} * kHashChunkBytes, total), total);
+  s.have_bytes += frame.size();
+  s.whole_at = s.loop.now();
+  s.tell_progress();
   if (!s.active || chunk.version != s.version) return;
   s.ask_chunks();
   s.hash_more();

@@ -88,10 +88,13 @@ class FetcherHost {
  public:
   virtual ~FetcherHost() = default;
   virtual void send(const PeerId& to, Message message) = 0;
-  // 0 bytes: an image is offered, and its chunks are asked for.
+  // More is here, also of chunks that are not whole yet: a line may take longer for one than others are patient. Never
+  // less than was said of that image. 0 bytes: it is offered, and its chunks are asked for.
   virtual void on_progress(std::uint64_t bytes, std::uint64_t total) = 0;
-  // Bytes that the link to a donor brought, also of frames that are not whole yet; 0: not known.
-  virtual std::uint64_t received(const PeerId&) const { return 0; }
+  // Bytes that the link to a donor brought, of whatever, also of frames that are not whole yet.
+  virtual std::uint64_t received(const PeerId& donor) const = 0;
+  // Bytes that are here of a chunk that is on its way; 0: not known.
+  virtual std::uint64_t arrived(const PeerId& /*donor*/, const Chunk&) const { return 0; }
   // Runs `job`, which goes through many chunks and touches nothing else, where it does not hold the loop up; then
   // `done`, on the loop.
   virtual void run_aside(std::function<void()> job, std::function<void()> done) = 0;

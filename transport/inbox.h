@@ -62,6 +62,11 @@ class Inbox {
     return consumed_;
   }  // chunk payloads taken out of the lane, discarded ones too
   std::uint64_t received_bytes() const { return received_; }  // chunk payloads arrived
+  // What came of a transfer that is not whole, behind its header; 0: there is none.
+  std::uint64_t received_of(std::uint64_t transfer) const {
+    const auto found = active_.find(transfer);
+    return found != active_.end() ? found->second.received : 0;
+  }
 
  private:
   struct Frame {

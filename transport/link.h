@@ -85,6 +85,7 @@ class Link {
   bool dialled() const { return dialled_; }
   TimePoint since() const { return since_; }  // when it came up
   LinkStats stats() const;
+  std::uint64_t received_of(TransferId transfer) const { return inbox_.received_of(transfer); }
 
  private:
   enum class State { kGreeting, kUp, kOver };

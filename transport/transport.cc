@@ -347,6 +347,11 @@ std::uint64_t Transport::ahead_of(const PeerId& id, TransferId transfer) const {
   return peer ? peer->outbox.ahead_of(transfer) : 0;
 }
 
+std::uint64_t Transport::received_of(const PeerId& id, TransferId transfer) const {
+  const Peer* peer = find(id);
+  return peer && peer->link ? peer->link->received_of(transfer) : 0;
+}
+
 LinkStats Transport::stats(const PeerId& id) const {
   const Peer* peer = find(id);
   return peer && peer->link ? peer->link->stats() : LinkStats{};

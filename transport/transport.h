@@ -75,6 +75,8 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
   // The host that its link comes from, as this end sees it (Wire::other_host); empty: no link is up, or not known.
   std::string other_host(const PeerId& peer) const;
   const TransportCounters& counters() const { return counters_; }
+  // Frame bytes that are here of a transfer of theirs that is not whole; 0: there is none.
+  std::uint64_t received_of(const PeerId& peer, TransferId transfer) const;
 
   // Links
   void learn(const PeerId& peer, std::vector<std::string> addresses) override;

@@ -48,6 +48,7 @@ class FinalStates final : private FetcherHost {
  private:
   // FetcherHost
   void send(const PeerId& to, Message message) override;
+  std::uint64_t received(const PeerId& donor) const override { return env_.links.stats(donor).received_bytes; }
   void on_progress(std::uint64_t bytes, std::uint64_t total) override;
   void run_aside(std::function<void()> job, std::function<void()> done) override;
   void on_fetched(Bytes image) override;

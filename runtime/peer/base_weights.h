@@ -35,6 +35,8 @@ class BaseWeights final : private FetcherHost {
     Lifetime& session;
     std::shared_ptr<StageExecutor> executor;
     std::function<void(const PeerId& to, Message message, std::vector<Bytes> frames)> send;
+    std::function<std::uint64_t(const PeerId& donor)> received;  // as in FetcherHost; so is `arrived`
+    std::function<std::uint64_t(const PeerId& donor, const Chunk& chunk)> arrived;
     std::function<void(std::uint64_t bytes, std::uint64_t total)> on_progress;
     std::function<void(const std::string& reason)> on_waiting;  // why it is not here yet
     std::function<void(const std::string& line)> on_notice;
@@ -58,6 +60,8 @@ class BaseWeights final : private FetcherHost {
   using Fill = std::function<Status(std::span<float> into)>;
   // FetcherHost
   void send(const PeerId& to, Message message) override { env_.send(to, std::move(message), {}); }
+  std::uint64_t received(const PeerId& donor) const override { return env_.received(donor); }
+  std::uint64_t arrived(const PeerId& donor, const Chunk& chunk) const override { return env_.arrived(donor, chunk); }
   void on_progress(std::uint64_t bytes, std::uint64_t total) override { env_.on_progress(bytes, total); }
   void run_aside(std::function<void()> job, std::function<void()> done) override {
     env_.aside.run(WorkKind::kAside, std::move(job), std::move(done));

@@ -21,6 +21,12 @@ class InboundChunks {
     if (!announced) chunks_[{.peer = from, .transfer = transfer}] = chunk;
     return !announced;
   }
+  // Whose bytes are on their way; none: that chunk was not announced by that peer.
+  std::optional<TransferId> transfer_of(const PeerId& from, const Chunk& chunk) const {
+    for (const auto& [place, one] : chunks_)
+      if (place.peer == from && one.version == chunk.version && one.index == chunk.index) return place.transfer;
+    return std::nullopt;
+  }
   // The header to these bytes; none when they belong to something else.
   std::optional<Chunk> take(const PeerId& from, TransferId transfer) {
     const auto found = chunks_.find({.peer = from, .transfer = transfer});

@@ -1,9 +1,9 @@
 #pragma once
 // What a session must fetch: the newest version of its stage, which it joins or which was committed without it. While
-// nothing has come yet the fetch turns to each newer one; once chunks come it is fetched to its end, since rounds may
+// nothing has come yet the fetch turns to each newer one; once bytes come it is fetched to its end, since rounds may
 // be committed faster than a state is fetched, and then the newest one follows. For that one the stage's next round is
 // held, but one that is open may still be committed: the fetch turns to it, once, while the lesser part is here. A
-// serving session that gets no chunk in time, or is overtaken too often, begins a new session instead; a joiner goes
+// serving session that gets nothing in time, or is overtaken too often, begins a new session instead; a joiner goes
 // on. Value without I/O: the time is handed in.   Thread: loop only.
 #include <cstdint>
 #include <optional>
@@ -21,7 +21,7 @@ class MissedVersion {
   static constexpr std::uint32_t kOvertakenMax = 3;
   static constexpr double kLesserPart = 0.5;
 
-  // `patience`: how long may pass without a chunk.
+  // `patience`: how long may pass without a byte of a chunk.
   MissedVersion(Version version, const Digest& digest, TimePoint now, Duration patience)
       : patience_(patience),
         fetched_{version, digest},
@@ -36,7 +36,7 @@ class MissedVersion {
 
   // The stage is at `version` now; older ones and the same change nothing.
   void aim(Version version, const Digest& digest);
-  // A chunk of what is fetched came, or is on its way; `share` of it is here.
+  // Bytes of what is fetched came, or are on their way; `share` of it is here.
   void flows(TimePoint now, double share = 1);
   // A donor makes the image of it: on a slow machine that takes longer than our own jobs tell.
   void is_made(TimePoint now);
@@ -61,7 +61,7 @@ class MissedVersion {
   Duration patience_;
   Target fetched_, newest_;
   std::uint32_t overtaken_ = 0;
-  bool flows_ = false;              // chunks of it came
+  bool flows_ = false;              // bytes of it came
   double share_ = 0;                // that is here
   bool may_turn_ = false;           // though they did
   std::optional<TimePoint> until_;  // none: it is here

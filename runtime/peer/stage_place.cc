@@ -75,6 +75,8 @@ void StagePlace::begin_base() {
           .executor = executor_,
           .send = [this](const PeerId& to, Message message,
                          std::vector<Bytes> frames) { send(to, std::move(message), std::move(frames)); },
+          .received = [this](const PeerId& donor) { return received(donor); },
+          .arrived = [this](const PeerId& donor, const Chunk& chunk) { return arrived(donor, chunk); },
           .on_progress = [this](std::uint64_t bytes, std::uint64_t total) { on_progress(bytes, total); },
           .on_waiting = [this](const std::string& why) { env_.state.because(why); },
           .on_notice = [this](const std::string& line) { owner_.on_notice(line); },

@@ -115,6 +115,7 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   void send(const PeerId& to, Message message) override { send(to, std::move(message), {}); }
   void on_progress(std::uint64_t bytes, std::uint64_t total) override;
   std::uint64_t received(const PeerId& donor) const override { return env_.transport.stats(donor).received_bytes; }
+  std::uint64_t arrived(const PeerId& donor, const Chunk& chunk) const override;
   void on_making() override;
   void run_aside(std::function<void()> job, std::function<void()> done) override {
     env_.aside.run(WorkKind::kAside, std::move(job), std::move(done));

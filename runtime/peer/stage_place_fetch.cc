@@ -41,6 +41,11 @@ void StagePlace::on_progress(std::uint64_t bytes, std::uint64_t total) {
   if (missed_) missed_->flows(env_.loop.now(), static_cast<double>(bytes) / static_cast<double>(total));
 }
 
+std::uint64_t StagePlace::arrived(const PeerId& donor, const Chunk& chunk) const {
+  const std::optional<TransferId> transfer = inbound_.transfer_of(donor, chunk);
+  return transfer ? env_.transport.received_of(donor, *transfer) : 0;
+}
+
 void StagePlace::on_making() {
   if (missed_) missed_->is_made(env_.loop.now());
 }

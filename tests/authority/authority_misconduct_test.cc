@@ -225,6 +225,26 @@ TEST_F(SquatterTest, WhoNeitherFetchesNorServesIsEndedAndItsPeerRests) {
   EXPECT_TRUE(ask_to_join({peer_of(3), Session{session_of(3).peer_tag, 99}, PeerRole::kPeer}).later);
 }
 
+// Rounds are fast, and its line is not.
+TEST_F(SquatterTest, WhoFetchesHasTheTimeOfTheStateOverASlowLine) {
+  options.round_budget = 30s;
+  options.payload_bytes = {2'500'000};
+  boot_with(2);
+  join(3);
+  const double state = 2'500'000 * (1.0 + static_cast<double>(traits_of(options.rule).shared_arrays));
+  const Duration least = from_seconds(2 * state / 125'000);
+  const auto pass = [&](Duration time) {
+    for (const TimePoint end = loop.now() + time; loop.now() < end;) {
+      squat(3);
+      keep_alive(2, 1s);
+    }
+  };
+  pass(least);
+  EXPECT_TRUE(over.empty());
+  pass(15s);
+  EXPECT_EQ(over.size(), 1u) << "but no place is held for ever";
+}
+
 TEST_F(SquatterTest, BeforeTheFirstOneServesThereIsTheTimeOfAFirstJob) {
   boot();
   join(1);

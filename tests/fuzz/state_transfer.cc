@@ -106,6 +106,7 @@ class World final : private FetcherHost, private DonorHost {
 
   // FetcherHost
   void send(const PeerId&, Message) override {}
+  std::uint64_t received(const PeerId&) const override { return 0; }
   void on_progress(std::uint64_t bytes, std::uint64_t total) override { SHOAL_CHECK_LE(bytes, total); }
   void run_aside(std::function<void()> job, std::function<void()> done) override {
     loop_.after(1ms, [job = std::move(job), done = std::move(done)] {

@@ -27,6 +27,19 @@ TEST(InboundChunksTest, BytesFindTheirHeaderByPeerAndTransferOnce) {
   EXPECT_EQ(chunks.take(peer(2), 7)->index, 4u);
 }
 
+TEST(InboundChunksTest, AChunkFindsItsTransferWhileItIsOnItsWay) {
+  InboundChunks chunks;
+  Chunk newer = chunk(3);
+  newer.version = Version(8);
+  chunks.add(peer(1), 7, chunk(3));
+  EXPECT_EQ(chunks.transfer_of(peer(1), chunk(3)), TransferId{7});
+  EXPECT_FALSE(chunks.transfer_of(peer(1), newer).has_value());
+  EXPECT_FALSE(chunks.transfer_of(peer(1), chunk(4)).has_value());
+  EXPECT_FALSE(chunks.transfer_of(peer(2), chunk(3)).has_value());
+  chunks.take(peer(1), 7);
+  EXPECT_FALSE(chunks.transfer_of(peer(1), chunk(3)).has_value());
+}
+
 TEST(InboundChunksTest, OnePeerCannotAnnounceTheSameChunkTwice) {
   InboundChunks chunks;
   EXPECT_TRUE(chunks.add(peer(1), 7, chunk(3)));

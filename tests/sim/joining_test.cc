@@ -106,6 +106,26 @@ TEST_P(JoiningTest, AndSoDoesOneWhoseFetchTakesThirty) {
   end_well(swarm, joiner);
 }
 
+// A chunk takes longer than the membership time.
+TEST_P(JoiningTest, AndSoDoesOneWhoseLineIsLongAboutAChunk) {
+  static constexpr std::size_t kFew = 1u << 18;  // an array is a chunk
+  SwarmOptions few = options(2);
+  few.config.executor.state_mib = 1;
+  few.factory = [](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
+    return {std::make_unique<PacedExecutor>(spec, Pace{}, Wait{}, kFew)};
+  };
+  Swarm swarm(few);
+  boot(swarm);
+  const std::size_t joiner = swarm.add_peer();
+  SimHostShape slow = few.shape;
+  slow.down_bytes_per_second = (1 << 20) / (1.2 * seconds_of(few.config.membership()));
+  swarm.network().set_shape(swarm.peers()[joiner]->address, slow);
+  ASSERT_TRUE(run_until(swarm, 60s, [&] { return told(swarm, joiner, "is here, and version") > 0; }))
+      << story(swarm, joiner);
+  ASSERT_TRUE(run_until(swarm, 60s, [&] { return serves(swarm, joiner); })) << story(swarm, joiner);
+  end_well(swarm, joiner);
+}
+
 TEST_P(JoiningTest, WhatIsHereStaysWhenADonorDiesHalfWay) {
   Swarm swarm(options(3));
   boot(swarm);

@@ -108,6 +108,7 @@ class TransferTest : public testing::Test, public FetcherHost {
   std::uint64_t received(const PeerId&) const override {
     return bytes_move ? static_cast<std::uint64_t>(1000 * seconds_of(loop.now().time_since_epoch())) : 0;
   }
+  std::uint64_t arrived(const PeerId&, const Chunk& chunk) const override { return arrives ? arrives(chunk) : 0; }
   void run_aside(std::function<void()> job, std::function<void()> done) override {
     ++asides;
     loop.after(aside_time, [job, done] {
@@ -142,6 +143,7 @@ class TransferTest : public testing::Test, public FetcherHost {
   Duration aside_time = 1ms;
   std::function<void()> when_progress;
   std::function<void(const Chunk&)> when_chunk;
+  std::function<std::uint64_t(const Chunk&)> arrives;
   std::vector<std::string> waiting;
 };
 

@@ -96,6 +96,7 @@ class Replica final : public MembershipPort, public RoundHost, public DonorHost,
   void make_image(std::function<void(Result<StateImage>)> done) override;
   void send(const PeerId& to, Message message, std::vector<Bytes> frames) override;
   void send(const PeerId& to, Message message) override { send(to, std::move(message), {}); }
+  std::uint64_t received(const PeerId&) const override { return 0; }
   void on_progress(std::uint64_t, std::uint64_t) override {}
   void on_fetched(Bytes image) override;
   void on_waiting(const std::string&) override {}

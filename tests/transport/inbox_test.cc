@@ -40,6 +40,17 @@ TEST_F(InboxTest, ChunksMayComeBeforeTheirHeader) {
   EXPECT_EQ(budget.used, 0u);
 }
 
+TEST_F(InboxTest, WhatIsHereOfATransferIsKnownUntilItIsWhole) {
+  const Bytes frame = numbered_bytes(1000, 1);
+  EXPECT_EQ(inbox.received_of(1), 0u);
+  ASSERT_TRUE(inbox.on_header(head(1, frame)).ok());
+  ASSERT_TRUE(inbox.on_chunk(chunk(1, 0, frame, 300)).ok());
+  EXPECT_EQ(inbox.received_of(1), 300u);
+  EXPECT_EQ(inbox.received_of(3), 0u);
+  ASSERT_TRUE(inbox.on_chunk(chunk(1, 300, frame, 700)).ok());
+  EXPECT_EQ(inbox.received_of(1), 0u);
+}
+
 TEST_F(InboxTest, EarlyChunksAreHeldOnlyWithinTheCredit) {
   const Bytes frame = numbered_bytes(limits::kChunkBytes, 1);
   std::uint64_t held = 0;
