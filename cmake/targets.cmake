@@ -73,9 +73,9 @@ function(shoal_be_strict name)
   endif()
 endfunction()
 
-# Compiles several of a target's files as one, which costs a third: what they include is parsed once. In release only tests are
-# merged, so that each of the product's files is seen to stand alone there. Files named after SEPARATE are not merged (they
-# share a name with another of the target, or include what does not bear it); SEPARATE ALL merges none.
+# Compiles several of a target's files as one, which costs a third: what they include is parsed once. Whether each
+# header stands alone is scripts/tidy's to see. Files named after SEPARATE are not merged (they share a name with another of the
+# target, or include what does not bear it); SEPARATE ALL merges none.
 function(shoal_merge name)
   if("ALL" IN_LIST ARGN)
     return()
@@ -92,9 +92,7 @@ function(shoal_library name)
   if(ARG_SOURCES)
     add_library(${name} STATIC ${ARG_SOURCES})
     shoal_be_strict(${name})
-    if(SHOAL_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
-      shoal_merge(${name} ${ARG_SEPARATE})
-    endif()
+    shoal_merge(${name} ${ARG_SEPARATE})
     target_link_libraries(${name} PUBLIC shoal_flags ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
   else()
     add_library(${name} INTERFACE)
@@ -102,14 +100,18 @@ function(shoal_library name)
   endif()
 endfunction()
 
-# shoal_program(name SOURCES main.cc ... DEPS ...): lands in <build>/bin.
+# shoal_program(name SOURCES main.cc ... DEPS ... [SEPARATE ...]): lands in <build>/bin.
 function(shoal_program name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS;SEPARATE" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
+  shoal_merge(${name} ${ARG_SEPARATE})
   target_link_libraries(${name} PRIVATE shoal_flags ${ARG_DEPS} ${ARG_PRIVATE_DEPS})
   shoal_be_strict(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 endfunction()
+
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/tree_paths.h"
+     CONTENT "#define SHOAL_SOURCE_DIR \"@PROJECT_SOURCE_DIR@\"\n#define SHOAL_BINARY_DIR \"@PROJECT_BINARY_DIR@\"\n" @ONLY)
 
 # shoal_test(folder_test SOURCES ... DEPS ... [SEPARATE ...]): GoogleTest with gmock's main, run by ctest from the repository's root.
 function(shoal_test name)
@@ -121,7 +123,8 @@ function(shoal_test name)
   if(SHOAL_SANITIZE MATCHES undefined)  # a third of what a test's own file costs to compile; the product's files keep both checks
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null,alignment>)
   endif()
-  target_compile_definitions(${name} PRIVATE SHOAL_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SHOAL_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  # As a header and no -D: a file that does not use them has the same preprocessed text in every clone, so ccache finds it.
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include\ ${PROJECT_BINARY_DIR}/tree_paths.h>)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/test-bin")
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
