@@ -76,8 +76,9 @@ endfunction()
 # Compiles several of a target's files as one, which costs a third: what they include is parsed once. Whether each
 # header stands alone is scripts/tidy's to see. Files named after SEPARATE are not merged (they share a name with another of the
 # target, or include what does not bear it); SEPARATE ALL merges none.
+option(SHOAL_MERGE "Compile several files of a target as one" ON)
 function(shoal_merge name)
-  if("ALL" IN_LIST ARGN)
+  if("ALL" IN_LIST ARGN OR NOT SHOAL_MERGE)
     return()
   endif()
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -120,8 +121,8 @@ function(shoal_test name)
   shoal_merge(${name} ${ARG_SEPARATE})
   target_link_libraries(${name} PRIVATE shoal_flags ${ARG_DEPS} ${ARG_PRIVATE_DEPS} GTest::gmock_main GTest::gmock GTest::gtest)
   target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)  # two thirds of what -O3 costs to compile
-  if(SHOAL_SANITIZE MATCHES undefined)  # a third of what a test's own file costs to compile; the product's files keep both checks
-    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null,alignment>)
+  if(SHOAL_SANITIZE MATCHES undefined)  # half of what a test's own file costs to compile; the product's files keep all of it
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0> $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null,alignment>)
   endif()
   # As a header and no -D: a file that does not use them has the same preprocessed text in every clone, so ccache finds it.
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include\ ${PROJECT_BINARY_DIR}/tree_paths.h>)

@@ -27,6 +27,15 @@ as_root() {
   fi
 }
 
+# A line every 10 s with Ninja's own count of steps, until it is ended or the script is gone.
+watch_build() {
+  local preset="$1" log="$2" start=$SECONDS steps
+  until timeout 10 tail --pid="$$" -f /dev/null >/dev/null 2>&1; do
+    steps="$(grep -oE '^\[[0-9]+/[0-9]+\]' "$log" | tail -1 | tr -d '[]' || true)"
+    say "building ($preset): ${steps:-0} steps after $((SECONDS - start)) s"
+  done
+}
+
 # Configures and builds one preset, or only the targets named after it. The log of a failed step is shown whole.
 build() {
   local preset="$1"
@@ -43,7 +52,11 @@ build() {
   local targets=() target
   for target in "$@"; do targets+=(--target "$target"); done
   say "building ($preset; the first time takes minutes)"
-  if ! cmake --build "$folder" "${targets[@]}" >"$log" 2>&1; then
+  watch_build "$preset" "$log" &
+  local watcher=$! built=yes
+  cmake --build "$folder" "${targets[@]}" >"$log" 2>&1 || built=no
+  kill "$watcher"
+  if [ "$built" = no ]; then
     grep -nE 'error|FAILED|fatal' "$log" | head -40 >&2 || true
     if grep -q 'No space left' "$log"; then
       fail "the disk is full" "free a few GB on $(df --output=target "$root" | tail -1)"

@@ -8,8 +8,8 @@ Usage: run_tests.py --build DIR [--only FOLDER...] [--more LABEL DIR [TARGET...]
                     [--planted]
   --more     the same from another build (all of it, or these programs), shown under this label. Those of --build run one
              after the other, with the machine to themselves, since some start swarms of processes; these share the cores
-  --checks   scripts/format --check, scripts/self-test --check and, at the end, scripts/siege --short --no-rates count as a
-             test each
+  --checks   scripts/format --check, scripts/self-test --check and, beside the programs of --more, scripts/siege --short
+             --no-rates count as a test each
   --swarms   scripts/samples --check counts as a test; two minutes
   --package  scripts/package counts as a test: whether what it packs is small and needs nothing that a clean system lacks
   --fuzz     scripts/fuzz for so long, where each target counts as a test
@@ -17,6 +17,7 @@ Usage: run_tests.py --build DIR [--only FOLDER...] [--more LABEL DIR [TARGET...]
 """
 import argparse
 import concurrent.futures
+import functools
 import json
 import os
 import pathlib
@@ -29,6 +30,9 @@ import time
 SECONDS_MAX = 900  # for one program
 SLOW_FACTOR = 3    # for one that is instrumented or not optimised
 SKIPPED = 77       # what a script says that cannot judge
+VIRTUAL = ("sim",) # on virtual time, in one process: in shards, which share the cores
+SHARDS = 2
+SIEGE_S = 200      # what scripts/siege --short takes
 
 
 class Count:
@@ -104,7 +108,7 @@ def count_output(output, count, label):
     return running
 
 
-def run_program(label, command, root, factor):
+def run_program(label, command, root, factor, shard=None):
     count = Count()
     start = time.monotonic()
     if not command or not command[0] or not os.path.exists(command[0]):
@@ -113,6 +117,8 @@ def run_program(label, command, root, factor):
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
         environment = dict(os.environ, GTEST_COLOR="no", GTEST_OUTPUT=f"json:{report}")
+        if shard is not None:
+            environment.update(GTEST_TOTAL_SHARDS=str(SHARDS), GTEST_SHARD_INDEX=str(shard))
         environment.setdefault("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=0")
         environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
         environment.setdefault("TSAN_OPTIONS", f"suppressions={root}/cmake/tsan.supp:ignore_noninstrumented_modules=1")
@@ -145,10 +151,10 @@ def run_program(label, command, root, factor):
     return count, time.monotonic() - start, output
 
 
-def run_programs(programs, at_once, root):
-    """Label and result of each, in the order in which they end."""
+def run_jobs(jobs, at_once):
+    """Label and result of each (label, call), in the order in which they end."""
     with concurrent.futures.ThreadPoolExecutor(max_workers=at_once) as pool:
-        runs = {pool.submit(run_program, label, command, root, factor): label for label, command, factor in programs}
+        runs = {pool.submit(call): label for label, call in jobs}
         for run in concurrent.futures.as_completed(runs):
             yield runs[run], run.result()
 
@@ -174,7 +180,7 @@ def run_check(root, label, script, *how):
         count.skipped.append(f"{label}: {check.stderr.strip()}")
     else:
         count.failed.append(f"{label}: {script} {' '.join(how)}: {' '.join((check.stdout + check.stderr).split())}")
-    return count, time.monotonic() - start
+    return count, time.monotonic() - start, ""
 
 
 def run_fuzzers(root, seconds):
@@ -228,22 +234,33 @@ def parse_arguments():
 def main():
     options = parse_arguments()
     root = pathlib.Path(__file__).resolve().parent.parent
-    programs = [(name.removesuffix("_test"), command, 1) for name, command, folder in registered(options.build)
-                if not options.only or folder in options.only]
-    more = [(f"{name.removesuffix('_test')} ({label})", command, SLOW_FACTOR) for label, build, *wanted in options.more
-            for name, command, _ in registered(build) if not wanted or name in wanted]
+    alone, shards, shared = [], [], []
+    for name, command, folder in registered(options.build):
+        if options.only and folder not in options.only:
+            continue
+        label = name.removesuffix("_test")
+        if label in VIRTUAL:
+            shards += [(f"{label} {shard + 1}/{SHARDS}", functools.partial(run_program, label, command, root, 1, shard)) for shard in range(SHARDS)]
+        else:
+            alone.append((label, functools.partial(run_program, label, command, root, 1)))
+    if options.checks:
+        shared.append((SIEGE[0], functools.partial(run_check, root, *SIEGE)))
+    for label, build, *wanted in options.more:
+        for name, command, _ in registered(build):
+            if not wanted or name in wanted:
+                title = f"{name.removesuffix('_test')} ({label})"
+                shared.append((title, functools.partial(run_program, title, command, root, SLOW_FACTOR)))
     total, took = Count(), {}
-    for batch, at_once in (programs, 1), (more, os.cpu_count()):
-        batch.sort(key=lambda program: -took.get(program[0].split()[0], 0))  # the longest first: nothing waits for it at the end
-        for label, (count, seconds, output) in run_programs(batch, at_once, root):
+    for batch, at_once in (alone, 1), (shards, SHARDS), (shared, os.cpu_count()):
+        batch.sort(key=lambda job: -took.get(job[0].split()[0], SIEGE_S if job[0] == SIEGE[0] else 0))  # the longest first: nothing waits for it at the end
+        for label, (count, seconds, output) in run_jobs(batch, at_once):
             if count.failed:
                 print(output.rstrip()[-20000:], flush=True)
             show(label, count, seconds)
-            took[label] = seconds
+            took[label.split()[0]] = seconds
             total.add(count)
-    checks = ((FORMAT, PLANTED) if options.checks else ()) + ((SAMPLES,) if options.swarms else ()) + ((PACKAGE,) if options.package else ())
-    for check in checks + ((SIEGE,) if options.checks else ()):
-        count, seconds = run_check(root, *check)
+    for check in ((FORMAT, PLANTED) if options.checks else ()) + ((SAMPLES,) if options.swarms else ()) + ((PACKAGE,) if options.package else ()):
+        count, seconds, _ = run_check(root, *check)
         show(check[0], count, seconds)
         total.add(count)
     if options.fuzz:
@@ -254,7 +271,7 @@ def main():
         count, seconds = run_planted(root)
         show("planted bugs", count, seconds)
         total.add(count)
-    if not programs + more:
+    if not alone + shards + shared:
         total.failed.append("no test program was found")
     for line in total.skipped:
         print(f"skipped: {line}")
