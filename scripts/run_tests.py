@@ -8,8 +8,8 @@ Usage: run_tests.py --build DIR [--only FOLDER...] [--more LABEL DIR [TARGET...]
                     [--planted]
   --more     the same from another build (all of it, or these programs), shown under this label. Those of --build run one
              after the other, with the machine to themselves, since some start swarms of processes; these share the cores
-  --checks   scripts/format --check, scripts/self-test --check and, beside the programs of --more, scripts/siege --short
-             --no-rates count as a test each
+  --checks   scripts/format --check, scripts/house --check, scripts/self-test --check and, beside the programs of --more,
+             scripts/siege --short --no-rates count as a test each
   --swarms   scripts/samples --check counts as a test; two minutes
   --package  scripts/package counts as a test: whether what it packs is small and needs nothing that a clean system lacks
   --fuzz     scripts/fuzz for so long, where each target counts as a test
@@ -164,7 +164,7 @@ def show(label, count, seconds):
 
 
 # Scripts; each counts as one test more. The first judge the tree, the others run what was built.
-FORMAT, PLANTED = ("format", "scripts/format", "--check"), ("planted", "scripts/self-test", "--check")
+FORMAT, HOUSE, PLANTED = ("format", "scripts/format", "--check"), ("house", "scripts/house", "--check"), ("planted", "scripts/self-test", "--check")
 SAMPLES = ("samples", "scripts/samples", "--check")
 PACKAGE = ("package", "scripts/package")  # packs what the release build holds
 # No rates: this machine may do other things too.
@@ -179,8 +179,8 @@ def run_check(root, label, script, *how):
     elif check.returncode == SKIPPED:
         count.skipped.append(f"{label}: {check.stderr.strip()}")
     else:
-        count.failed.append(f"{label}: {script} {' '.join(how)}: {' '.join((check.stdout + check.stderr).split())}")
-    return count, time.monotonic() - start, ""
+        count.failed.append(f"{label}: {script} {' '.join(how)} (above)")
+    return count, time.monotonic() - start, check.stdout + check.stderr
 
 
 def run_fuzzers(root, seconds):
@@ -259,8 +259,10 @@ def main():
             show(label, count, seconds)
             took[label.split()[0]] = seconds
             total.add(count)
-    for check in ((FORMAT, PLANTED) if options.checks else ()) + ((SAMPLES,) if options.swarms else ()) + ((PACKAGE,) if options.package else ()):
-        count, seconds, _ = run_check(root, *check)
+    for check in ((FORMAT, HOUSE, PLANTED) if options.checks else ()) + ((SAMPLES,) if options.swarms else ()) + ((PACKAGE,) if options.package else ()):
+        count, seconds, output = run_check(root, *check)
+        lines = output.rstrip()[-20000:].split("\n")
+        print("\n".join(lines if count.failed else lines[-1:]), flush=True)  # what it found, or what it counted
         show(check[0], count, seconds)
         total.add(count)
     if options.fuzz:
