@@ -405,56 +405,27 @@ def parameters_of(layers):
     return layers * LAYER_PARAMETERS + OTHER_PARAMETERS
 
 
-def one_stage_run_file(text, name, layers, replicas, sync):
+def toml(**sections):
+    """A RUN.toml; what is None is left out."""
+    def value_of(value):
+        return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else json.dumps(value)
+    return "".join(f"[{section}]\n" + "".join(f"{key} = {value_of(value)}\n" for key, value in keys.items() if value is not None)
+                   for section, keys in sections.items() if keys)
+
+
+def one_stage_run_file(text, name, layers, replicas, **sync):
     """RUN.toml of a real model in one stage, whose rounds are what is looked at. `sync`: more of [sync], of diloco."""
-    return f"""[run]
-name = "{name}"
-[model]
-layers = {layers}
-dim = {STAGE_DIM}
-heads = 4
-positions = {STAGE_POSITIONS}
-[data]
-path = "{text}"
-sequences = 1
-validation_samples = 1
-[pipeline]
-stages = 1
-replicas = {replicas}
-[sync]
-rule = "diloco"
-inner_batch = {STAGE_POSITIONS}
-{sync}
-"""
+    return toml(run=dict(name=name), model=dict(layers=layers, dim=STAGE_DIM, heads=4, positions=STAGE_POSITIONS),
+                data=dict(path=text, sequences=1, validation_samples=1), pipeline=dict(stages=1, replicas=replicas),
+                sync=dict(rule="diloco", inner_batch=STAGE_POSITIONS, **sync))
 
 
 def run_file(text, rule, stages, replicas, executor="paced", forward_ms=4.0, backward_ms=8.0, seed=1, inner_steps=4, dim=32, warm_steps=4,
-             state_mib=0):
+             state_mib=0, **more):
     """RUN.toml of a run whose arithmetic is exact and whose duration is set."""
-    layers = max(stages, 2)
-    pace = f"forward_ms = {forward_ms}\nbackward_ms = {backward_ms}\nstate_mib = {state_mib}\n" if executor == "paced" else ""
-    diloco = f"inner_batch = 1024\ninner_steps = {inner_steps}\nwarm_steps = {warm_steps}\n" if rule == "diloco" else ""
-    return f"""[run]
-name = "scripted"
-seed = {seed}
-[model]
-layers = {layers}
-dim = {dim}
-heads = 4
-positions = 32
-[data]
-path = "{text}"
-sequences = 4
-validation_samples = 16
-[pipeline]
-stages = {stages}
-replicas = {replicas}
-[sync]
-rule = "{rule}"
-microbatches_per_step = 16
-{diloco}[wire]
-forward = "int8"
-backward = "int8"
-[executor]
-kind = "{executor}"
-{pace}"""
+    diloco = dict(inner_batch=1024, inner_steps=inner_steps, warm_steps=warm_steps) if rule == "diloco" else {}
+    pace = dict(forward_ms=forward_ms, backward_ms=backward_ms, state_mib=state_mib) if executor == "paced" else {}
+    return toml(run=dict(name="scripted", seed=seed), model=dict(layers=max(stages, 2), dim=dim, heads=4, positions=32),
+                data=dict(path=text, sequences=4, validation_samples=16), pipeline=dict(stages=stages, replicas=replicas),
+                sync=dict(rule=rule, microbatches_per_step=16, **diloco), wire=dict(forward="int8", backward="int8"),
+                executor=dict(kind=executor, **pace), **more)

@@ -3,36 +3,9 @@ in one process, and the folder that Python's transformers would read. For the sc
 """
 import json
 import os
-import subprocess
 
-from local_swarm import SwarmError, say
-
-PRETRAINING = """[run]
-name = "pretrained"
-[model]
-family = "llama"
-layers = 4
-dim = 64
-heads = 4
-kv_heads = 2
-inner = 176
-positions = 64
-vocabulary = {vocabulary}
-[data]
-path = "{tokens}"
-width = "u16"
-tokenizer = "{tokenizer}"
-sequences = 4
-validation_samples = 32
-[optimizer]
-lr = 2e-3
-[schedule]
-warmup_tokens = 20000
-[sync]
-inner_batch = 2048
-[end]
-tokens = {budget}
-"""
+from harness import output_of
+from local_swarm import SwarmError, say, toml
 
 
 class OwnModel:
@@ -45,10 +18,7 @@ class OwnModel:
         return os.path.join(self.folder, name)
 
     def run(self, *words):
-        done = subprocess.run([self.shoal, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-        if done.returncode != 0:
-            raise SwarmError(f"shoal {' '.join(words[:3])} ended with exit code {done.returncode}: {done.stderr.strip()[-400:]}")
-        return done.stdout
+        return output_of([self.shoal, *words])
 
     def write(self, name, text):
         with open(self.path(name), "w") as file:
@@ -75,7 +45,10 @@ class OwnModel:
         """Trains on first.txt; returns the folder for transformers. What --save wrote is in `pretrained`."""
         tokenizer = self.path("tokenizer.json")
         self.run("data", "train-tokenizer", self.path("first.txt"), "--vocabulary", str(vocabulary), "--out", tokenizer)
-        config = PRETRAINING.format(vocabulary=vocabulary, tokens=self.prepare("first", tokenizer), tokenizer=tokenizer, budget=tokens)
+        config = toml(run=dict(name="pretrained"),
+                      model=dict(family="llama", layers=4, dim=64, heads=4, kv_heads=2, inner=176, positions=64, vocabulary=vocabulary),
+                      data=dict(path=self.prepare("first", tokenizer), width="u16", tokenizer=tokenizer, sequences=4, validation_samples=32),
+                      optimizer=dict(lr=2e-3), schedule=dict(warmup_tokens=20000), sync=dict(inner_batch=2048), end=dict(tokens=tokens))
         said = json.loads(self.run("--json", "solo", self.write("pretrain.toml", config), "--save", self.path("pretrained"), "--threads", "2"))
         say(f"pre-trained in one process: validation {said['val_loss']:.4f} on its own text")
         self.run("export", self.path("pretrained"), "--format", "hf", self.path("model"))

@@ -21,9 +21,8 @@ import tempfile
 import time
 import urllib.request
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from local_swarm import ROOT, Swarm, make_text, run_file, say  # noqa: E402
-from page_browser import DESK, PATIENCE_S, PHONE, Browser, HostileSite, missing  # noqa: E402
+from local_swarm import ROOT, Swarm, make_text, run_file, say
+from page_browser import DESK, PATIENCE_S, PHONE, Browser, HostileSite, missing
 
 SKIPPED = 77
 SUITE = "BrowserTest"
