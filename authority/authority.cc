@@ -154,8 +154,8 @@ void Authority::admit(const Remote& from, const JoinRequest& request, const Stag
   std::optional<Session> older;
   for (const auto& [session, member] : book_.members())
     if (member.member.peer == from.peer) older = session;
-  const std::vector<std::string> addresses = usable_addresses(request.addresses);
-  if (!book_.fits(build_list(), addresses, older))
+  const Whereabouts whereabouts = usable(request.whereabouts);
+  if (!book_.fits(build_list(), whereabouts, older))
     return port_.send(from.peer, refusal("the run has as many members as its signed list has room for (" +
                                          std::to_string(options_.list_bytes_max >> 10) + " KiB)"));
   if (older) end_session(*older, "replaced by a newer session of the same peer", true, {});
@@ -164,7 +164,7 @@ void Authority::admit(const Remote& from, const JoinRequest& request, const Stag
   MemberState& member = book_.place(from.session, choice.stage);
   member.member.session = from.session;
   member.member.peer = from.peer;
-  member.member.addresses = addresses;
+  member.member.whereabouts = whereabouts;
   member.of_this_life = true;
   member.heard_at = member.idle_since = member.job_from = loop_.now();
   member.fetching = stage.line().secured;

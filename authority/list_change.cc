@@ -30,7 +30,7 @@ StageChange stage_change(const StageMembers& from, const StageMembers& to) {
       change.joined.push_back(member);
       continue;
     }
-    if (old->peer != member.peer || old->addresses != member.addresses) {
+    if (old->peer != member.peer || old->whereabouts != member.whereabouts) {
       change.gone.push_back(old->session);
       change.joined.push_back(member);
     } else if (old->serving != member.serving || moved(old->version, from.version, to.version) != member.version) {

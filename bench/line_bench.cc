@@ -224,7 +224,7 @@ int dial(const LineBenchOptions& options) {
     if (!opened.ok()) return;
     listener.begin(*end.transport);
     end.transport->set_listener(&listener);
-    end.transport->learn(other, {options.to.substr(at + 1)});
+    end.transport->learn(other, {{options.to.substr(at + 1)}});
     end.transport->dial(other);
   });
   bool whole = opened.ok() && wait_for([&] { return listener.up || listener.failed; }) && !listener.failed;

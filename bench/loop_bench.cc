@@ -199,7 +199,7 @@ class LoopBench {
     SHOAL_ASSIGN(auto wire, wire_of(loop, key_));
     address_ = wire->listening_address();
     wire_ = std::move(wire);
-    LaunchOptions options{.config = config_, .key = key_, .folder = folder_, .addresses = {address_}};
+    LaunchOptions options{.config = config_, .key = key_, .folder = folder_, .whereabouts = {{address_}}};
     SHOAL_ASSIGN(launch_,
                  Launch::open(std::move(options),
                               LaunchEnvironment{loop, *wire_, *storage_, *events_, *samples_, Rng(91)}, owner_));
@@ -220,8 +220,8 @@ class LoopBench {
     SHOAL_ASSIGN(auto wire, wire_of(loop, key));
     PeerOptions options{.key = key,
                         .run = RunId{key_.id().bytes},
-                        .authority_addresses = {address_},
-                        .addresses = {wire->listening_address()},
+                        .authority = {{address_}},
+                        .whereabouts = {{wire->listening_address()}},
                         .wish = {},
                         .device = "paced"};
     served.wire = std::move(wire);

@@ -88,7 +88,7 @@ class RoutingLinks final : public Links {
   explicit RoutingLinks(RoutingNet& net) : net_(net) {}
   void set_index(RoutingNet::Index index) { index_ = index; }
 
-  void learn(const PeerId&, std::vector<std::string>) override {}
+  void learn(const PeerId&, Whereabouts) override {}
   Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames) override {
     return net_.send(index_, peer, std::move(message), frames);
   }

@@ -124,7 +124,7 @@ class SwarmReading {
                                               .admitted = {}}));
     SHOAL_ASSIGN(const std::vector<std::string> contacts, contacts_of(ticket));
     SHOAL_TRY(check_routes(contacts));
-    ReaderOptions options{.run = ticket.run, .self = key.id(), .addresses = contacts};
+    ReaderOptions options{.run = ticket.run, .self = key.id(), .launching = {contacts}};
     options.text.patience = from_seconds(arguments_.patience_s);
     reader_ = std::make_unique<Reader>(std::move(options), *wire_, loop_, Rng(entropy_seed()));
     SHOAL_ASSIGN(signals_, StopSignals::listen(

@@ -212,8 +212,8 @@ class JoinProgram final : private Peer::Owner {
                  const std::vector<std::string>& addresses) {
     PeerOptions options{.key = home_->key(),
                         .run = ticket.run,
-                        .authority_addresses = contacts,
-                        .addresses = addresses,
+                        .authority = {contacts},
+                        .whereabouts = {addresses},
                         .wish = {},
                         .device = device_name_,
                         .name = arguments_.name,

@@ -95,7 +95,7 @@ class LaunchProgram final : private LaunchOwner {
                           .key = key,
                           .folder = arguments_.folder,
                           .resume = arguments_.resume,
-                          .addresses = addresses_,
+                          .whereabouts = {addresses_},
                           .layout = layout_,
                           .save = !arguments_.save.empty(),
                           .not_saved_before = not_saved_before(arguments_.folder, arguments_.save),

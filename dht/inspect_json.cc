@@ -35,7 +35,7 @@ Json or_null(const std::optional<Value>& value) {
 Json json_of_record(const RunReport& report, const PeerRecord& peer) {
   return {{"peer", hex_of(peer.peer)},
           {"incarnation", hex_of_word(peer.session.incarnation)},  // a text: many readers of JSON keep 53 bits
-          {"addresses", peer.addresses},
+          {"addresses", peer.whereabouts.addresses},
           {"rate", unless_zero(peer.rate)},
           {"queue_s", peer.queue_seconds},
           {"version", has_version(peer) ? Json(peer.version.value) : Json(nullptr)},
@@ -113,7 +113,7 @@ std::string json_of(const RunReport& report, JsonLines lines) {
     json["record"] = {{"name", record.name},
                       {"stages", record.stages},
                       {"manifest", hex_of(record.manifest)},
-                      {"addresses", record.addresses},
+                      {"addresses", record.whereabouts.addresses},
                       {"sequence", record.sequence},
                       {"expires", seconds_json(record.expires)},
                       {"age_s", age_of(record.expires, report.taken)},

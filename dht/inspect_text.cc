@@ -243,8 +243,8 @@ std::string table_of(const RunReport& report) {
   if (report.record)
     head += " " + printable(report.record->name, 128) + " | " + std::to_string(report.record->stages) + " stages";
   if (report.network != 0) head += " | DHT network " + std::to_string(report.network);
-  if (report.record && !report.record->addresses.empty())
-    head += " | at " + printable(report.record->addresses.front(), 128);
+  if (report.record && report.record->whereabouts.dialable())
+    head += " | at " + printable(report.record->whereabouts.addresses.front(), 128);
   std::string out = wrapped(head) + wrapped("state: " + state_text(report));
   if (report.standing) out += figures_text(*report.standing, report.ended());
   out += weakest_text(report);

@@ -13,6 +13,7 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "common/time.h"
+#include "transport/whereabouts.h"
 
 namespace shoal {
 
@@ -26,8 +27,8 @@ struct PeerRecord {  // one per peer, under the key of its stage
   PeerId peer;
   Session session;
   StageId stage;
-  std::vector<std::string> addresses;  // "host:port", at most 3
-  double rate = 0;                     // targets per second
+  Whereabouts whereabouts;  // at most 3 addresses
+  double rate = 0;          // targets per second
   double queue_seconds = 0;
   Version version;
   bool serving = false;
@@ -48,7 +49,7 @@ struct RunRecord {  // one per run, signed by the run's key
   std::string name;
   std::uint16_t stages = 0;
   Digest manifest;                     // BLAKE2b-256 of the manifest's body
-  std::vector<std::string> addresses;  // of the authority
+  Whereabouts whereabouts;             // of the authority
   std::optional<std::string> ended{};  // the run is over, for this reason; that never changes again
   std::uint64_t sequence = 0;
   WallTime expires{};

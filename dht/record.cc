@@ -181,7 +181,7 @@ Result<PeerRecord> read_peer(const Json& body, const RunId& run) {
   record.session = Session::of(record.peer, word);
   SHOAL_ASSIGN(const std::uint64_t stage, number(body, "stage", limits::kStagesMax - 1));
   record.stage = StageId(static_cast<std::uint16_t>(stage));
-  SHOAL_ASSIGN(record.addresses, addresses_at(body));
+  SHOAL_ASSIGN(record.whereabouts.addresses, addresses_at(body));
   SHOAL_ASSIGN(record.rate, real(body, "rate", kRecordRateMax));
   SHOAL_ASSIGN(record.queue_seconds, real(body, "queue", kRecordQueueSecondsMax));
   SHOAL_ASSIGN(const std::uint64_t version, number(body, "ver", UINT64_MAX));
@@ -204,7 +204,7 @@ Result<RunRecord> read_run(const Json& body, const RunId& run) {
   if (stages == 0) return malformed("a run without stages");
   record.stages = static_cast<std::uint16_t>(stages);
   SHOAL_ASSIGN(record.manifest, key_at<Digest>(body, "manifest"));
-  SHOAL_ASSIGN(record.addresses, addresses_at(body));
+  SHOAL_ASSIGN(record.whereabouts.addresses, addresses_at(body));
   if (body.contains("end")) {
     SHOAL_ASSIGN(record.ended, text_at(body, "end", kRecordEndBytesMax));
   }

@@ -166,12 +166,12 @@ Result<std::string> pack_record(const PeerRecord& record, const KeyPair& key) {
     (*one)["exp"] = unix_seconds(record.expires);
   }
   // What is for people gives way, codecs first: where others can dial comes before it.
-  const std::size_t all = std::min(record.addresses.size(), kRecordAddressesMax);
+  const std::size_t all = std::min(record.whereabouts.addresses.size(), kRecordAddressesMax);
   for (Json* one : {&with_all, &with_figures}) {
-    auto text = pack_with_addresses(std::move(*one), record.addresses, all, key);
+    auto text = pack_with_addresses(std::move(*one), record.whereabouts.addresses, all, key);
     if (text.ok() || text.code() != ErrorCode::kTooLarge) return text;
   }
-  return pack_with_addresses(std::move(body), record.addresses, 1, key);
+  return pack_with_addresses(std::move(body), record.whereabouts.addresses, 1, key);
 }
 
 Result<std::string> pack_record(const RunRecord& record, const KeyPair& run_key) {
@@ -188,7 +188,7 @@ Result<std::string> pack_record(const RunRecord& record, const KeyPair& run_key)
   body["addr"] = Json::array();
   body["seq"] = record.sequence;
   body["exp"] = unix_seconds(record.expires);
-  return pack_with_addresses(std::move(body), record.addresses, 1, run_key);
+  return pack_with_addresses(std::move(body), record.whereabouts.addresses, 1, run_key);
 }
 
 Result<std::vector<std::string>> pack_standing(const StandingRecord& whole, const KeyPair& run_key) {

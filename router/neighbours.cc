@@ -12,7 +12,7 @@ namespace shoal {
 Roster::Change Neighbours::on_members(const MemberList& list, TimePoint now) {
   Roster::Change change = roster_.update(list);
   const auto learn = [this](const Member& member) {
-    if (member.session != self_ && !member.addresses.empty()) links_.learn(member.peer, member.addresses);
+    if (member.session != self_ && member.whereabouts.dialable()) links_.learn(member.peer, member.whereabouts);
   };
   for (const Member& member : change.added) learn(member);
   if (now >= next_learning_) {  // all of them: a transport with too many peers forgets idle ones

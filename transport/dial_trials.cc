@@ -1,84 +1,15 @@
 #include "transport/dial_trials.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
-#include <algorithm>
-
-#include "common/host_port.h"
-#include "transport/limits.h"
-
 namespace shoal {
-namespace {
-
-enum class Range { kPublic, kPrivate, kLink, kLoopback };  // who is in one reaches those before it
-struct Host {
-  std::string bytes;  // of an IP address, IPv4 as 4 of them; else the name
-  Range range = Range::kPublic;
-};
-
-Range range_of_v4(const unsigned char* b) {
-  if (b[0] == 127 || b[0] == 0) return Range::kLoopback;
-  if (b[0] == 169 && b[1] == 254) return Range::kLink;
-  const bool is_private = b[0] == 10 || (b[0] == 172 && (b[1] & 0xf0) == 16) || (b[0] == 192 && b[1] == 168) ||
-                          (b[0] == 100 && (b[1] & 0xc0) == 64);  // the last: RFC 6598, behind a provider's NAT
-  return is_private ? Range::kPrivate : Range::kPublic;
-}
-
-Host host_of(const std::string& text) {
-  in_addr four = {};
-  in6_addr six = {};
-  const auto* b = reinterpret_cast<const unsigned char*>(&four);
-  if (::inet_pton(AF_INET, text.c_str(), &four) == 1) return {{b, b + 4}, range_of_v4(b)};
-  if (::inet_pton(AF_INET6, text.c_str(), &six) != 1) return {text, Range::kPublic};
-  b = six.s6_addr;
-  if (IN6_IS_ADDR_V4MAPPED(&six)) return {{b + 12, b + 16}, range_of_v4(b + 12)};
-  const std::string bytes(b, b + 16);
-  if (IN6_IS_ADDR_LOOPBACK(&six) || IN6_IS_ADDR_UNSPECIFIED(&six)) return {bytes, Range::kLoopback};
-  if (IN6_IS_ADDR_LINKLOCAL(&six)) return {bytes, Range::kLink};
-  return {bytes, (b[0] & 0xfe) == 0xfc ? Range::kPrivate : Range::kPublic};
-}
-
-}  // namespace
-
-std::vector<std::string> dialable_addresses(const std::vector<std::string>& addresses, const DialOrigin& origin) {
-  const Host from = host_of(origin.host);
-  std::vector<std::string> dialable;
-  for (const std::string& address : addresses) {
-    const auto parsed = parse_host_port(address);
-    const Host to = host_of(parsed.ok() ? parsed->host : address.substr(0, address.rfind(':')));
-    const bool same = !origin.host.empty() && to.bytes == from.bytes;
-    const bool in_reach = to.range == Range::kPublic || (!origin.host.empty() && to.range <= from.range);
-    if (same || (origin.paid && in_reach)) dialable.push_back(address);
-  }
-  return dialable;
-}
-
-std::string plain_host(const std::string& host) {
-  const std::string bytes = host_of(host).bytes;
-  if (bytes == host) return host;  // a name
-  char text[INET6_ADDRSTRLEN] = {};
-  return ::inet_ntop(bytes.size() == 4 ? AF_INET : AF_INET6, bytes.data(), text, sizeof(text)) ? text : host;
-}
-
-std::vector<std::string> usable_addresses(std::vector<std::string> addresses) {
-  std::erase_if(addresses, [](const std::string& address) {
-    return address.empty() || address.size() > limits::kAddressBytesMax;
-  });
-  if (addresses.size() > limits::kAddressesMax) addresses.resize(limits::kAddressesMax);
-  return addresses;
-}
-
 DialTrials::~DialTrials() {
   for (const auto& [connection, trial] : trials_) wire_.disconnect(connection);
 }
 
-void DialTrials::begin(const PeerId& peer, const std::vector<std::string>& addresses,
-                       std::function<void(Status)> done) {
-  SHOAL_CHECK(!addresses.empty());
+void DialTrials::begin(const PeerId& peer, const Whereabouts& whereabouts, std::function<void(Status)> done) {
+  SHOAL_CHECK(whereabouts.dialable());
   auto trial = std::make_shared<Trial>();
   trial->done = std::move(done);
-  for (const std::string& address : addresses) {
+  for (const std::string& address : whereabouts.addresses) {
     const ConnectionId connection = wire_.connect(peer, address);
     trial->open.push_back(connection);
     trials_.emplace(connection, trial);

@@ -12,29 +12,10 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "transport/whereabouts.h"
 #include "transport/wire.h"
 
 namespace shoal {
-
-// What a stranger sends as frames of its JoinRequest before another address than the one it comes from is dialled for
-// it: more than all that it can have us send there, so that nobody turns us against a third one at a profit.
-inline constexpr std::size_t kDialPaymentBytes = 32u << 10;
-
-// From where the request to dial came.
-struct DialOrigin {
-  std::string host;   // Wire::other_host; empty: not known
-  bool paid = false;  // kDialPaymentBytes came with the request
-};
-// Those of `addresses` that may be dialled for a joiner that came from there: at its own host; elsewhere only once it
-// paid, in private ranges only when it came from one, on this machine and this link (loopback, link-local) only when it
-// came from there.
-std::vector<std::string> dialable_addresses(const std::vector<std::string>& addresses, const DialOrigin& origin);
-
-// As one text whatever it was written as: an IPv4 address in IPv6's clothes as IPv4, IPv6 in its shortest form.
-std::string plain_host(const std::string& host);
-
-// What is kept of addresses that a stranger tells: not empty, not long, not many.
-std::vector<std::string> usable_addresses(std::vector<std::string> addresses);
 
 class DialTrials {
  public:
@@ -45,8 +26,8 @@ class DialTrials {
 
   // Dials all of them at once. `done` never runs inside this call: success when the first one answers, else
   // kUnreachable with what became of each.
-  // REQUIRES: usable_addresses, at least one.
-  void begin(const PeerId& peer, const std::vector<std::string>& addresses, std::function<void(Status)> done);
+  // REQUIRES: `whereabouts` is usable and dialable.
+  void begin(const PeerId& peer, const Whereabouts& whereabouts, std::function<void(Status)> done);
   // False: not a connection of a trial.
   bool on_up(ConnectionId connection);
   bool on_down(ConnectionId connection, const Error& cause);

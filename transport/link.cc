@@ -32,8 +32,8 @@ Status check_hello(const Hello& hello, const PeerId& peer, const RunId& run) {
     return make_error(ErrorCode::kRefused,
                       "session " + short_name(hello.session) + " is not one of peer " + short_name(peer));
   }
-  if (hello.addresses.size() > limits::kAddressesMax) {
-    return make_error(ErrorCode::kTooLarge, std::to_string(hello.addresses.size()) + " addresses, limit " +
+  if (hello.whereabouts.addresses.size() > limits::kAddressesMax) {
+    return make_error(ErrorCode::kTooLarge, std::to_string(hello.whereabouts.addresses.size()) + " addresses, limit " +
                                                 std::to_string(limits::kAddressesMax));
   }
   return Status::success();

@@ -45,7 +45,7 @@ class Links {
   virtual ~Links() = default;
   // Where to dial `peer`. Links are made at the first send and again (with backoff 100 ms .. 5 s) at later sends after
   // a loss.
-  virtual void learn(const PeerId& peer, std::vector<std::string> addresses) = 0;
+  virtual void learn(const PeerId& peer, Whereabouts whereabouts) = 0;
   // Queues behind what was sent before. Returns the transfer (0 without frames), to be dropped with drop().
   // ERRORS: kUnreachable (no link and no address), kBusy (queue full), kTooLarge.
   virtual Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames = {}) = 0;

@@ -6,6 +6,7 @@
 
 #include "common/ids.h"
 #include "transport/message_fields.h"
+#include "transport/whereabouts.h"
 
 namespace shoal {
 
@@ -23,8 +24,8 @@ struct Hello {
   RunId run;
   Session session;
   PeerRole role = PeerRole::kPeer;
-  std::vector<std::string> addresses;  // where the sender can be dialled; empty: cannot
-  SHOAL_FIELDS(protocol, run, session, role, addresses)
+  Whereabouts whereabouts;  // of the sender; not dialable: it dials alone
+  SHOAL_FIELDS(protocol, run, session, role, whereabouts.addresses)
 };
 
 // Both ends: are you there?

@@ -7,6 +7,7 @@
 
 #include "common/ids.h"
 #include "transport/message_fields.h"
+#include "transport/whereabouts.h"
 
 namespace shoal {
 
@@ -24,9 +25,9 @@ struct JoinRequest {
   std::optional<StageId> held_stage;  // of the states that the sender kept
   std::vector<HeldState> held;        // newest first
   std::string device;
-  std::vector<std::string> addresses;  // where others can dial the sender
-  std::string name;                    // what its owner calls it (common/peer_name.h); empty: nothing
-  SHOAL_FIELDS(wish, held_stage, held, device, addresses, name)
+  Whereabouts whereabouts;  // where others can dial the sender
+  std::string name;         // what its owner calls it (common/peer_name.h); empty: nothing
+  SHOAL_FIELDS(wish, held_stage, held, device, whereabouts.addresses, name)
 };
 
 // Authority -> peer: your stage, or why not.
@@ -44,10 +45,10 @@ struct JoinAnswer {
 struct Member {
   Session session;
   PeerId peer;
-  std::vector<std::string> addresses;
+  Whereabouts whereabouts;
   bool serving = false;
   Version version;
-  SHOAL_FIELDS(session, peer, addresses, serving, version)
+  SHOAL_FIELDS(session, peer, whereabouts.addresses, serving, version)
 };
 
 struct StageMembers {

@@ -43,13 +43,13 @@ Transport::Peer* Transport::find_or_make(const PeerId& id) {
   return peers_.emplace(id, std::make_unique<Peer>(id, options_.self < id)).first->second.get();
 }
 
-void Transport::learn(const PeerId& id, std::vector<std::string> addresses) {
+void Transport::learn(const PeerId& id, Whereabouts whereabouts) {
   if (id == options_.self) return;
-  addresses = usable_addresses(std::move(addresses));
-  if (addresses.empty()) return;
+  whereabouts = usable(std::move(whereabouts));
+  if (!whereabouts.dialable()) return;
   Peer* peer = find_or_make(id);
-  if (!peer || peer->addresses == addresses) return;
-  peer->addresses = std::move(addresses);
+  if (!peer || peer->whereabouts == whereabouts) return;
+  peer->whereabouts = std::move(whereabouts);
   peer->first_address = 0;
 }
 
@@ -57,7 +57,7 @@ void Transport::learn(const PeerId& id, std::vector<std::string> addresses) {
 
 void Transport::dial(const PeerId& id) {
   Peer* peer = find(id);
-  if (!peer || peer->link || pending(*peer) || peer->addresses.empty()) return;
+  if (!peer || peer->link || pending(*peer) || !peer->whereabouts.dialable()) return;
   if (loop_.now() >= peer->retry_at) return start_dialling(*peer);
   loop_.at(peer->retry_at, lifetime_.guard([this, id] { dial(id); }));
 }
@@ -69,16 +69,16 @@ void Transport::start_dialling(Peer& peer) {
 }
 
 void Transport::dial_next(Peer& peer) {
-  const std::string& address = peer.addresses[(peer.first_address + peer.addresses_tried) % peer.addresses.size()];
+  const auto& addresses = peer.whereabouts.addresses;
+  const std::string& address = addresses[(peer.first_address + peer.addresses_tried) % addresses.size()];
   ++peer.addresses_tried;
   peer.dialling = wire_.connect(peer.id, address);
   dialling_.emplace(peer.dialling, peer.id);
 }
 
-void Transport::try_addresses(const PeerId& id, const std::vector<std::string>& addresses,
-                              std::function<void(Status)> done) {
-  const std::vector<std::string> usable = usable_addresses(addresses);
-  if (!usable.empty()) return trials_.begin(id, usable, std::move(done));
+void Transport::try_dialling(const PeerId& id, const Whereabouts& whereabouts, std::function<void(Status)> done) {
+  const Whereabouts tried = usable(whereabouts);
+  if (tried.dialable()) return trials_.begin(id, tried, std::move(done));
   post([done = std::move(done)] { done(make_error(ErrorCode::kUnreachable, "no address was told")); });
 }
 
@@ -107,8 +107,8 @@ void Transport::on_up(ConnectionId connection, const PeerId& id, bool dialled) {
   Peer* peer = id == options_.self ? nullptr : find_or_make(id);
   if (peer && peer->dialling == connection) {
     peer->dialling = 0;
-    peer->first_address =
-        (peer->first_address + peer->addresses_tried - 1) % std::max<std::size_t>(1, peer->addresses.size());
+    peer->first_address = (peer->first_address + peer->addresses_tried - 1) %
+                          std::max<std::size_t>(1, peer->whereabouts.addresses.size());
   }
   if (!peer || links_.size() >= 2 * limits::kPeersMax) {
     ++counters_.refused;
@@ -154,14 +154,14 @@ void Transport::on_down(ConnectionId connection, const Error& cause) {
   if (!peer || peer->dialling != connection) return;
   peer->dialling = 0;
   if (peer->link || peer->greeting > 0) return;
-  if (peer->addresses_tried < peer->addresses.size()) return dial_next(*peer);
+  if (peer->addresses_tried < peer->whereabouts.addresses.size()) return dial_next(*peer);
   attempt_failed(*peer, cause);
 }
 
 // ---- links ----
 
 Hello Transport::our_hello() const {
-  return Hello{protocol_version(), options_.run, options_.session, options_.role, options_.addresses};
+  return Hello{protocol_version(), options_.run, options_.session, options_.role, options_.whereabouts};
 }
 
 Status Transport::admit(Link& link, const Hello& hello) {
@@ -179,7 +179,7 @@ Status Transport::admit(Link& link, const Hello& hello) {
     peer.retired.push_back(peer.session);
   }
   peer.session = hello.session;
-  learn(peer.id, hello.addresses);
+  learn(peer.id, hello.whereabouts);
   return Status::success();
 }
 
@@ -273,7 +273,7 @@ void Transport::discard(Link& link, bool linger) {
 Result<TransferId> Transport::send(const PeerId& id, Message message, std::vector<Bytes> frames) {
   Peer* peer = find(id);
   if (id == options_.self) return make_error(ErrorCode::kUnreachable, "peer " + short_name(id) + " is this process");
-  if (!peer || (!peer->link && !pending(*peer) && peer->addresses.empty())) {
+  if (!peer || (!peer->link && !pending(*peer) && !peer->whereabouts.dialable())) {
     return make_error(ErrorCode::kUnreachable, "no link to peer " + short_name(id) + " and no address to dial");
   }
   if (!peer->link && !pending(*peer)) {

@@ -52,7 +52,7 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
     PeerId self;
     Session session;
     PeerRole role = PeerRole::kPeer;
-    std::vector<std::string> addresses;  // told to others in Hello
+    Whereabouts whereabouts;  // told to others in Hello
   };
 
   // REQUIRES: wire and loop outlive it.
@@ -63,10 +63,10 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
 
   void set_listener(Listener* listener) { listener_ = listener; }
   void dial(const PeerId& peer);  // make the link now
-  // Dials each of the addresses anew, whatever links stand, and hangs up when `peer` answers there with its key proved;
+  // Dials each of its addresses anew, whatever links stand, and hangs up when `peer` answers there with its key proved;
   // nothing is learnt. `done` runs once, in a later turn (never after this object is gone): success with the first that
   // answers, kUnreachable with what became of each.
-  void try_addresses(const PeerId& peer, const std::vector<std::string>& addresses, std::function<void(Status)> done);
+  void try_dialling(const PeerId& peer, const Whereabouts& whereabouts, std::function<void(Status)> done);
   void close(const PeerId& peer, const std::string& why);
   // Sessions that were fenced: their connections are closed and later Hellos refused by name (kStale).
   void fence(const Session& session);
@@ -79,7 +79,7 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
   std::uint64_t received_of(const PeerId& peer, TransferId transfer) const;
 
   // Links
-  void learn(const PeerId& peer, std::vector<std::string> addresses) override;
+  void learn(const PeerId& peer, Whereabouts whereabouts) override;
   Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames = {}) override;
   void drop(const PeerId& peer, TransferId transfer) override;
   void refuse(const PeerId& peer, TransferId transfer) override;
@@ -91,7 +91,7 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
   struct Peer {
     Peer(const PeerId& id, bool odd_transfers) : id(id), outbox(odd_transfers) {}
     PeerId id;
-    std::vector<std::string> addresses;
+    Whereabouts whereabouts;
     Outbox outbox;
     Link* link = nullptr;             // the one that is up
     std::size_t greeting = 0;         // connections that stand, without a Hello yet

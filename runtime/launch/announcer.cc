@@ -44,7 +44,7 @@ void Announcer::announce() {
   record.name = env_.options.config.run.name;
   record.stages = env_.options.config.pipeline.stages;
   record.manifest = manifest_;
-  record.addresses = env_.options.addresses;
+  record.whereabouts = env_.options.whereabouts;
   record.sequence = sequence_ = next_sequence(sequence_, env_.loop.wall());
   record.expires = env_.loop.wall() + kRecordTtl;
   record.ended = ended_;

@@ -18,15 +18,15 @@ void DialBack::check(const Remote& from, const JoinRequest& request, const DialO
   Trial* trial = trial_of(from.peer);
   if (trial == nullptr || trial->busy()) return;
   JoinRequest asked = request;
-  asked.addresses = usable_addresses(std::move(asked.addresses));  // no more than that is kept of a stranger
+  asked.whereabouts = usable(std::move(asked.whereabouts));  // no more than that is kept of a stranger
   if (loop_.now() < trial->next_at) {
     // The repeat of a request that was answered yes, or a new session: nothing is dialled for it. Without an address
     // none was: a joiner that was refused may not come back without any.
-    if (trial->failures > 0 || asked.addresses.empty() || trial->addresses != asked.addresses) return;
+    if (trial->failures > 0 || !asked.whereabouts.dialable() || trial->whereabouts != asked.whereabouts) return;
     return loop_.post(lifetime_.guard([this, from, asked] { decided_({from, asked, Status::success(), 0}); }));
   }
-  std::vector<std::string> dialable = dialable_addresses(asked.addresses, origin);
-  if (dialable.empty() && !asked.addresses.empty()) return refuse_to_dial(*trial, from, asked, origin);
+  Whereabouts dialable = dialable_for(asked.whereabouts, origin);
+  if (!dialable.dialable() && asked.whereabouts.dialable()) return refuse_to_dial(*trial, from, asked, origin);
   if (line_.size() >= kWaitingMax) return;
   trial->in_line = true;
   line_.push_back({from, std::move(asked), std::move(dialable)});
@@ -34,9 +34,9 @@ void DialBack::check(const Remote& from, const JoinRequest& request, const DialO
 }
 
 void DialBack::refuse_to_dial(Trial& trial, const Remote& from, const JoinRequest& asked, const DialOrigin& origin) {
-  trial.addresses.clear();  // what is repeated is not taken for a yes
+  trial.whereabouts = {};  // what is repeated is not taken for a yes
   trial.next_at = loop_.now() + kPause;
-  const std::string why = asked.addresses.front() + " is not dialled, because the request comes from " +
+  const std::string why = asked.whereabouts.addresses.front() + " is not dialled, because the request comes from " +
                           (origin.host.empty() ? "elsewhere" : origin.host) +
                           (origin.paid ? ", and a private address is dialled for its own network alone"
                                        : "; it is dialled once " + std::to_string(kDialPaymentBytes >> 10) +
@@ -74,12 +74,12 @@ void DialBack::dial_next() {
     Trial& trial = trials_.at(next.from.peer);
     trial.in_line = false;
     trial.under_way = true;
-    trial.addresses = next.request.addresses;
+    trial.whereabouts = next.request.whereabouts;
     ++under_way_;
-    transport_.try_addresses(next.from.peer, next.dialable,
-                             lifetime_.guard([this, from = next.from, request = next.request](const Status& reached) {
-                               on_outcome(from, request, reached);
-                             }));
+    transport_.try_dialling(next.from.peer, next.dialable,
+                            lifetime_.guard([this, from = next.from, request = next.request](const Status& reached) {
+                              on_outcome(from, request, reached);
+                            }));
   }
 }
 

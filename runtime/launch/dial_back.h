@@ -48,7 +48,7 @@ class DialBack {
 
  private:
   struct Trial {
-    std::vector<std::string> addresses;
+    Whereabouts whereabouts;
     bool in_line = false, under_way = false;
     std::uint32_t failures = 0;
     TimePoint next_at{};  // until then what was found holds for these addresses
@@ -57,7 +57,7 @@ class DialBack {
   struct Waiting {
     Remote from;
     JoinRequest request;
-    std::vector<std::string> dialable;
+    Whereabouts dialable;
   };
   Trial* trial_of(const PeerId& peer);  // null: no room
   void refuse_to_dial(Trial& trial, const Remote& from, const JoinRequest& asked, const DialOrigin& origin);

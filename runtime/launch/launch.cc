@@ -95,7 +95,7 @@ void Launch::begin() {
   const RunId run{options_.key.id().bytes};
   transport_ = std::make_unique<Transport>(
       env_.wire, env_.loop,
-      Transport::Options{run, options_.key.id(), session_, PeerRole::kTrainer, options_.addresses});
+      Transport::Options{run, options_.key.id(), session_, PeerRole::kTrainer, options_.whereabouts});
   transport_->set_listener(this);
   make_givers();
   dial_back_ = std::make_unique<DialBack>(*transport_, env_.loop,

@@ -34,7 +34,7 @@ struct LaunchOptions {
   KeyPair key;                         // the run's
   std::string folder;                  // with the logs
   bool resume = false;                 // false: the folder must hold no logs
-  std::vector<std::string> addresses;  // told to peers and the directory
+  Whereabouts whereabouts;             // told to peers and the directory
   std::map<PeerId, StageId> layout{};  // where a plan has peers (authority/authority_port.h)
   bool save = false;                   // fetch every stage's state at the end
   // With resume and save, for a run that ended in an earlier life: why its model is not there. Empty: it is.

@@ -21,7 +21,7 @@ void Announcing::announce(const Facts& facts) {
                           .peer = key_.id(),
                           .session = facts.session,
                           .stage = facts.stage,
-                          .addresses = addresses_,
+                          .whereabouts = whereabouts_,
                           .rate = facts.rate,
                           .queue_seconds = facts.queue_seconds,
                           .version = facts.version,

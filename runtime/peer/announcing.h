@@ -20,10 +20,10 @@ class Announcing {
  public:
   static constexpr Duration kExchangePeriod = 20s;  // asking another for the records that it knows
 
-  // `directory` may be null. `addresses`: our own, for others to dial.
+  // `directory` may be null. `whereabouts`: our own, for others to dial.
   Announcing(PeerDirectory* directory, const Clock& clock, const KeyPair& key, const RunId& run,
-             std::vector<std::string> addresses)
-      : directory_(directory), clock_(clock), key_(key), run_(run), addresses_(std::move(addresses)) {}
+             Whereabouts whereabouts)
+      : directory_(directory), clock_(clock), key_(key), run_(run), whereabouts_(std::move(whereabouts)) {}
 
   // ---- our record ----
   struct Facts {
@@ -59,7 +59,7 @@ class Announcing {
   const Clock& clock_;
   const KeyPair& key_;
   const RunId run_;
-  const std::vector<std::string> addresses_;
+  const Whereabouts whereabouts_;
   AnnouncePace pace_;
   std::uint64_t sequence_ = 0;             // of our newest record
   TimePoint told_at_{};                    // it

@@ -30,7 +30,7 @@ Peer::Peer(PeerOptions options, PeerEnvironment environment, Owner& owner)
       checkpointing_({.run = options_.run, .key = options_.key, .folders = options_.checkpoint_folders}, env_.storage,
                      env_.loop, env_.aside, [this](const std::string& warning) { owner_.on_warning(warning); }),
       device_(env_.device, env_.loop),
-      announcing_(env_.directory, env_.loop, options_.key, options_.run, options_.addresses) {}
+      announcing_(env_.directory, env_.loop, options_.key, options_.run, options_.whereabouts) {}
 
 Peer::~Peer() { env_.loop.cancel(timer_); }
 
@@ -56,9 +56,9 @@ void Peer::begin_session() {
                                                                     .self = options_.key.id(),
                                                                     .session = life_->session,
                                                                     .role = PeerRole::kPeer,
-                                                                    .addresses = options_.addresses});
+                                                                    .whereabouts = options_.whereabouts});
   life_->transport->set_listener(this);
-  life_->transport->learn(authority(), options_.authority_addresses);
+  life_->transport->learn(authority(), options_.authority);
   life_->transport->dial(authority());
 }
 

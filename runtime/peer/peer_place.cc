@@ -55,9 +55,9 @@ void Peer::look_up_authority() {
     if (state_.is(PeerPhase::kOver) || !record.ok()) return;
     if (record->ended) return life_ ? on_end(*record->ended) : finish("the run is over: " + *record->ended, {});
     if (!life_) return;  // paused meanwhile
-    if (record->addresses.empty()) return;
-    options_.authority_addresses = record->addresses;
-    life_->transport->learn(authority(), record->addresses);
+    if (!record->whereabouts.dialable()) return;
+    options_.authority = record->whereabouts;
+    life_->transport->learn(authority(), record->whereabouts);
   }));
 }
 
@@ -89,7 +89,7 @@ void Peer::start_membership() {
   options.request.wish = moves_to_ ? moves_to_ : options_.wish;
   options.request.device = options_.device;
   options.request.name = options_.name;
-  options.request.addresses = options_.addresses;
+  options.request.whereabouts = options_.whereabouts;
   options.request.held_stage = kept_.stage();
   if (kept_.stage()) options.request.held = checkpointing_.held(*kept_.stage(), kept_);
   life_->membership = std::make_unique<Membership>(std::move(options), static_cast<MembershipPort&>(*this), env_.loop);

@@ -21,7 +21,7 @@ namespace shoal {
 struct ReaderOptions {
   RunId run;
   PeerId self;
-  std::vector<std::string> addresses;  // of the launching process
+  Whereabouts launching;  // the launching process
   SwarmText::Options text{};
 };
 

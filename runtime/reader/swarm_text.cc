@@ -39,7 +39,7 @@ void SwarmText::on_members(const MemberList& list) {
     for (const Member& member : members.members) {
       if (!member.serving) continue;
       stage.serving.push_back(member);
-      env_.links.learn(member.peer, member.addresses);
+      env_.links.learn(member.peer, member.whereabouts);
     }
   }
   if (done_ && !asked_ && !result_) go_on();

@@ -59,7 +59,7 @@ TEST(AuthorityLogTest, RecordsComeBackAsTheyWere) {
   const LogMember& member = std::get<LogMember>(content.records[1]);
   EXPECT_EQ(member.stage, StageId(2));
   EXPECT_EQ(member.member.session, session_of(4));
-  EXPECT_EQ(member.member.addresses, std::vector<std::string>{"10.0.0.1:7000"});
+  EXPECT_EQ(member.member.whereabouts.addresses, std::vector<std::string>{"10.0.0.1:7000"});
   EXPECT_TRUE(member.member.serving);
   EXPECT_EQ(std::get<LogOpen>(content.records[2]).open.members.size(), 2u);
   const RoundCommit& commit = std::get<LogCommit>(content.records[3]).commit;

@@ -340,7 +340,8 @@ TEST_F(AuthorityMisconductTest, ManyIdentitiesOfOneHostAreAdmittedOneAfterAnothe
   std::size_t accepted = 0;
   JoinRequest request;
   for (std::uint64_t n = 1; n <= 200; ++n) {  // in 4 s
-    request.addresses = {"192.0.3." + std::to_string(n) + ":20000", "192.0.2.8:" + std::to_string(20'000 + n)};
+    request.whereabouts.addresses = {"192.0.3." + std::to_string(n) + ":20000",
+                                     "192.0.2.8:" + std::to_string(20'000 + n)};
     const JoinAnswer answer = ask_to_join(remote(n), request);
     accepted += answer.accepted ? 1 : 0;
     EXPECT_NE(answer.accepted, answer.later) << answer.reason;

@@ -297,12 +297,12 @@ TEST_F(AuthorityTest, TheOnlyHoldersOfANewerVersionStayAndServeNothingUntilAPers
 TEST_F(AuthorityTest, AJoinersAddressesAreKeptInBoundsSoThatItsRecordFits) {
   boot();
   JoinRequest request;
-  request.addresses.assign(8192, std::string(500, 'a'));
-  request.addresses.resize(8200, "198.51.100.7:4700");
+  request.whereabouts.addresses.assign(8192, std::string(500, 'a'));
+  request.whereabouts.addresses.resize(8200, "198.51.100.7:4700");
   join(1, request);
   EXPECT_EQ(log_error, "");
   ASSERT_EQ(members(), 1u);
-  EXPECT_EQ(authority->members().stages[0].members[0].addresses,
+  EXPECT_EQ(authority->members().stages[0].members[0].whereabouts.addresses,
             std::vector<std::string>(limits::kAddressesMax, "198.51.100.7:4700"));
   reboot();
   EXPECT_EQ(members(), 1u);
@@ -313,7 +313,7 @@ TEST_F(AuthorityTest, AJoinerThatTheSignedListHasNoRoomForIsRefusedAndTheRunGoes
   options.list_bytes_max = 64u << 10;
   boot();
   JoinRequest request;
-  request.addresses.assign(limits::kAddressesMax, std::string(128, 'a'));
+  request.whereabouts.addresses.assign(limits::kAddressesMax, std::string(128, 'a'));
   std::uint64_t n = 0;
   do join(++n, request);
   while (n < 100 && sent_to<JoinAnswer>(n).at(0).accepted);

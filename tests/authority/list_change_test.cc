@@ -77,7 +77,7 @@ void change_at_random(MemberList& list, Rng& rng, std::uint64_t& next) {
     case 3:
       return void(some().version = Version(rng.below(5)));
     case 4:
-      return void(some().addresses = {"198.51.100.7:" + std::to_string(rng.below(9000))});
+      return void(some().whereabouts.addresses = {"198.51.100.7:" + std::to_string(rng.below(9000))});
     default:
       return commit(stage);
   }
@@ -173,7 +173,7 @@ class ListHistoryTest : public testing::Test {
     ++list.epoch.value;
     if (large)
       for (Member& member : list.stages[0].members)
-        member.addresses = {"198.51.100.9:" + std::to_string(list.epoch.value)};
+        member.whereabouts.addresses = {"198.51.100.9:" + std::to_string(list.epoch.value)};
     else
       add(list.stages[0], member_of(1000 + list.epoch.value));
     ids[list.epoch.value] = list_id(packed(list));

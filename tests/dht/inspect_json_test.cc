@@ -31,7 +31,7 @@ PeerRecord bare_record(const KeyPair& peer, std::uint16_t stage) {
   record.peer = peer.id();
   record.session = Session::of(peer.id(), 7);
   record.stage = StageId(stage);
-  record.addresses = {"198.51.100.7:7741"};
+  record.whereabouts.addresses = {"198.51.100.7:7741"};
   record.sequence = 77;
   record.expires = kTestWall + kRecordTtl;
   return record;

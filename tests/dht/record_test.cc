@@ -24,7 +24,7 @@ TEST_F(RecordTest, APeersRecordComesBackAsItWas) {
   EXPECT_EQ(back->peer, record_.peer);
   EXPECT_EQ(back->session, record_.session);
   EXPECT_EQ(back->stage, record_.stage);
-  EXPECT_EQ(back->addresses, record_.addresses);
+  EXPECT_EQ(back->whereabouts.addresses, record_.whereabouts.addresses);
   EXPECT_DOUBLE_EQ(back->rate, record_.rate);
   EXPECT_DOUBLE_EQ(back->queue_seconds, record_.queue_seconds);
   EXPECT_EQ(back->version, record_.version);
@@ -40,7 +40,7 @@ TEST_F(RecordTest, ARunsRecordComesBackAsItWas) {
   EXPECT_EQ(back->name, "tide pool");
   EXPECT_EQ(back->stages, 4);
   EXPECT_EQ(back->manifest, record.manifest);
-  EXPECT_EQ(back->addresses, record.addresses);
+  EXPECT_EQ(back->whereabouts.addresses, record.whereabouts.addresses);
   EXPECT_EQ(back->sequence, 5u);
   EXPECT_EQ(back->expires, record.expires);
 }
@@ -159,13 +159,14 @@ TEST_F(RecordTest, APeersFiguresComeBackAndGiveWayToAnAddress) {
   record.activation_codec = record.gradient_codec = "int8";
   back = parse_peer_record(packed(record, peer_), record.run);
   EXPECT_EQ(back->device + back->activation_codec, "cuda:0") << "codecs give way first";
-  record.addresses.resize(1), record.falls = 0;
+  record.whereabouts.addresses.resize(1), record.falls = 0;
   back = parse_peer_record(packed(record, peer_), record.run);
   EXPECT_EQ(back->activation_codec + " " + back->gradient_codec, "int8 int8");
-  record.addresses = {"[2001:db8:1111:2222:3333:4444:5555:6666]:65535", "198.51.100.7:7741", "198.51.100.8:7741"};
+  record.whereabouts.addresses = {"[2001:db8:1111:2222:3333:4444:5555:6666]:65535", "198.51.100.7:7741",
+                                  "198.51.100.8:7741"};
   back = parse_peer_record(packed(record, peer_), record.run);
   ASSERT_TRUE(back.ok()) << back.error().message;
-  EXPECT_EQ(back->addresses, record.addresses);
+  EXPECT_EQ(back->whereabouts.addresses, record.whereabouts.addresses);
   EXPECT_EQ(back->device, "");
 }
 
@@ -191,7 +192,7 @@ TEST_F(RecordTest, IsOneWordOfPrintableCharactersWithinTheLimit) {
 TEST_F(RecordTest, TheLongestNumbersAndThreeAddressesOfIpv4Fit) {
   PeerRecord record = record_;
   record.stage = StageId(255);
-  record.addresses = {"198.151.100.117:65535", "198.151.100.118:65535", "198.151.100.119:65535"};
+  record.whereabouts.addresses = {"198.151.100.117:65535", "198.151.100.118:65535", "198.151.100.119:65535"};
   record.rate = 12345678.9;
   record.queue_seconds = 123.456;
   record.version = Version(1234567890);
@@ -199,29 +200,29 @@ TEST_F(RecordTest, TheLongestNumbersAndThreeAddressesOfIpv4Fit) {
   record.sequence = 1'700'000'000'000;
   const auto back = parse_peer_record(packed(record, peer_), record.run);
   ASSERT_TRUE(back.ok());
-  EXPECT_EQ(back->addresses, record.addresses);
+  EXPECT_EQ(back->whereabouts.addresses, record.whereabouts.addresses);
 }
 
 TEST_F(RecordTest, AddressesThatDoNotFitAreLeftOutFromTheEnd) {
   PeerRecord record = record_;
   const std::string longest = "[2001:0db8:1111:2222:3333:4444:5555:6666]:65535";
-  record.addresses = {longest, longest, longest};
+  record.whereabouts.addresses = {longest, longest, longest};
   record.version = Version(UINT64_MAX);
   record.sequence = UINT64_MAX;
   const std::string text = packed(record, peer_);
   EXPECT_LE(text.size(), kRecordBytesMax);
   const auto back = parse_peer_record(text, record.run);
   ASSERT_TRUE(back.ok());
-  ASSERT_FALSE(back->addresses.empty());
-  EXPECT_LT(back->addresses.size(), 3u);
-  EXPECT_EQ(back->addresses.front(), longest);
+  ASSERT_FALSE(back->whereabouts.addresses.empty());
+  EXPECT_LT(back->whereabouts.addresses.size(), 3u);
+  EXPECT_EQ(back->whereabouts.addresses.front(), longest);
 }
 
 TEST_F(RecordTest, PackingRefusesWhatIsNotOurs) {
   EXPECT_EQ(pack_record(record_, stranger_).code(), ErrorCode::kInput);
   EXPECT_EQ(pack_record(run_record(run_, 1, kTestWall), peer_).code(), ErrorCode::kInput);
   PeerRecord record = record_;
-  record.addresses = {"0.0.0.0:7741"};
+  record.whereabouts.addresses = {"0.0.0.0:7741"};
   EXPECT_EQ(pack_record(record, peer_).code(), ErrorCode::kInput);
   record = record_;
   record.rate = std::nan("");

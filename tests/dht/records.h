@@ -21,7 +21,7 @@ inline PeerRecord peer_record(const KeyPair& run, const KeyPair& peer, std::uint
   record.peer = peer.id();
   record.session = Session::of(peer.id(), 0x0123456789abcdefull);
   record.stage = StageId(stage);
-  record.addresses = {"198.51.100.7:7741", "[2001:db8::7]:7741"};
+  record.whereabouts.addresses = {"198.51.100.7:7741", "[2001:db8::7]:7741"};
   record.rate = 5120.5;
   record.queue_seconds = 0.31;
   record.version = Version(18);
@@ -37,7 +37,7 @@ inline RunRecord run_record(const KeyPair& run, std::uint64_t sequence, WallTime
   record.name = "tide pool";
   record.stages = 4;
   record.manifest.bytes.fill(0xab);
-  record.addresses = {"198.51.100.1:7741"};
+  record.whereabouts.addresses = {"198.51.100.1:7741"};
   record.sequence = sequence;
   record.expires = made + kRecordTtl;
   return record;

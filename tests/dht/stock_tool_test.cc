@@ -81,7 +81,7 @@ TEST(StockToolTest, ShowsTheRecordsThatInspectShows) {
   for (const PeerRecord& peer : report->stages[0].claims) {
     const auto same = parse_peer_record(peer.peer == ann.id() ? record_a : record_b, run_of(run));
     ASSERT_TRUE(same.ok());
-    EXPECT_EQ(peer.addresses, same->addresses);
+    EXPECT_EQ(peer.whereabouts.addresses, same->whereabouts.addresses);
     EXPECT_EQ(peer.rate, same->rate);
     EXPECT_EQ(peer.version, same->version);
     EXPECT_EQ(peer.sequence, same->sequence);

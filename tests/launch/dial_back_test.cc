@@ -26,7 +26,7 @@ class DialBackTest : public testing::Test {
   }
   static JoinRequest request_at(const std::string& address) {
     JoinRequest request;
-    request.addresses = {address};
+    request.whereabouts.addresses = {address};
     return request;
   }
 
@@ -118,7 +118,7 @@ TEST_F(DialBackTest, ElsewhereIsDialledOnlyForWhoPaid) {
   EXPECT_FALSE(verdicts[0].reached.ok());
   EXPECT_EQ(verdicts[0].failures, 0u) << "nothing was tried";
   JoinRequest nowhere = request_at(lab.address(1));
-  nowhere.addresses.clear();
+  nowhere.whereabouts.addresses.clear();
   dial_back->check(joiner, nowhere, {.host = "198.51.100.9", .paid = false});
   lab.run_for(1s);
   ASSERT_EQ(verdicts.size(), 1u) << "nobody is taken for reached at no address";
@@ -136,17 +136,18 @@ TEST(DialableAddressesTest, OneComesFromThereOrPaysAndPrivateRangesAreForTheirOw
   const std::vector<std::string> local_ones = {"127.0.0.1:1", "169.254.169.254:1", "[::1]:1", "[fe80::1]:1",
                                                "[::ffff:127.0.0.1]:1"};
   using List = std::vector<std::string>;
-  EXPECT_EQ(dialable_addresses({there, elsewhere}, {.host = "203.0.113.5", .paid = false}), List{there});
-  EXPECT_EQ(dialable_addresses({there}, {.host = "::ffff:203.0.113.5", .paid = false}), List{there});
-  EXPECT_EQ(dialable_addresses({there, elsewhere}, {.host = "203.0.113.5", .paid = true}), (List{there, elsewhere}));
-  EXPECT_EQ(dialable_addresses({there}, {.host = "", .paid = false}), List{});
+  EXPECT_EQ(dialable_for({{there, elsewhere}}, {.host = "203.0.113.5", .paid = false}).addresses, List{there});
+  EXPECT_EQ(dialable_for({{there}}, {.host = "::ffff:203.0.113.5", .paid = false}).addresses, List{there});
+  EXPECT_EQ(dialable_for({{there, elsewhere}}, {.host = "203.0.113.5", .paid = true}).addresses,
+            (List{there, elsewhere}));
+  EXPECT_EQ(dialable_for({{there}}, {.host = "", .paid = false}).addresses, List{});
   for (const bool paid : {false, true}) {
-    EXPECT_EQ(dialable_addresses(private_ones, {.host = "203.0.113.5", .paid = paid}), List{});
-    EXPECT_EQ(dialable_addresses(private_ones, {.host = "", .paid = paid}), List{});
-    EXPECT_EQ(dialable_addresses(local_ones, {.host = "192.168.1.7", .paid = paid}), List{});
+    EXPECT_EQ(dialable_for({private_ones}, {.host = "203.0.113.5", .paid = paid}).addresses, List{});
+    EXPECT_EQ(dialable_for({private_ones}, {.host = "", .paid = paid}).addresses, List{});
+    EXPECT_EQ(dialable_for({local_ones}, {.host = "192.168.1.7", .paid = paid}).addresses, List{});
   }
-  EXPECT_EQ(dialable_addresses(private_ones, {.host = "192.168.1.7", .paid = true}), private_ones);
-  EXPECT_EQ(dialable_addresses({"127.0.0.1:1"}, {.host = "127.0.0.1", .paid = false}), List{"127.0.0.1:1"});
+  EXPECT_EQ(dialable_for({private_ones}, {.host = "192.168.1.7", .paid = true}).addresses, private_ones);
+  EXPECT_EQ(dialable_for({{"127.0.0.1:1"}}, {.host = "127.0.0.1", .paid = false}).addresses, List{"127.0.0.1:1"});
 }
 
 }  // namespace

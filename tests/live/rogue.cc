@@ -70,7 +70,7 @@ class Rogue final : private Transport::Listener {
     return {};
   }
   void start() {
-    transport_->learn(authority(), {ticket_.contacts.front().address});
+    transport_->learn(authority(), {{ticket_.contacts.front().address}});
     say();
     act();
   }
@@ -99,7 +99,7 @@ class Rogue final : private Transport::Listener {
       JoinRequest request;
       const bool first = attack_ == "headers" || attack_ == "foreign" || (attack_ == "paths" && identity_ % 2 == 0);
       request.wish = StageId(first ? 0 : 1);
-      request.addresses = {wire_->listening_address()};
+      request.whereabouts.addresses = {wire_->listening_address()};
       return send(authority(), std::move(request));
     }
     send(authority(), beat(serves()));
@@ -130,7 +130,7 @@ class Rogue final : private Transport::Listener {
         if (member.peer != key_.id()) harm(stage.stage, member);
   }
   void harm(StageId stage, const Member& member) {
-    transport_->learn(member.peer, member.addresses);
+    transport_->learn(member.peer, member.whereabouts.addresses);
     if (attack_ == "lows" && turn_ % 10 == 0) {
       Renew renew;
       Commit commit;

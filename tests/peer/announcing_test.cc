@@ -33,7 +33,7 @@ class AnnouncingTest : public testing::Test {
   RunId run_ = RunId{KeyPair::from_seed({2}).id().bytes};
   SimLoop loop_;
   RecordingDirectory directory_;
-  Announcing announcing_{&directory_, loop_, key_, run_, {"192.0.2.1:4700"}};
+  Announcing announcing_{&directory_, loop_, key_, run_, Whereabouts{{"192.0.2.1:4700"}}};
   Announcing::Facts facts_{.session = Session::of(key_.id(), 5), .stage = StageId(2), .version = Version(3)};
 
   PeerRecord newest() const { return parse_peer_record(directory_.announced.back().first, run_).value(); }
@@ -50,7 +50,7 @@ TEST_F(AnnouncingTest, ARecordSaysWhereWeAreAndIsSignedByOurKey) {
   EXPECT_EQ(record.session, facts_.session);
   EXPECT_EQ(record.stage, StageId(2));
   EXPECT_EQ(record.version, Version(3));
-  EXPECT_EQ(record.addresses, std::vector<std::string>{"192.0.2.1:4700"});
+  EXPECT_EQ(record.whereabouts.addresses, std::vector<std::string>{"192.0.2.1:4700"});
   EXPECT_TRUE(record.serving);
   EXPECT_EQ(directory_.announced.back().second, stage_key(run_, StageId(2)));
   announcing_.withdraw(StageId(2));
@@ -112,7 +112,7 @@ TEST_F(AnnouncingTest, PeersAreAskedForRecordsEveryTwentySecondsAndAtOnceOverANe
 }
 
 TEST_F(AnnouncingTest, WithoutADirectoryNothingIsDoneAndNobodyIsAsked) {
-  Announcing alone(nullptr, loop_, key_, run_, {"192.0.2.1:4700"});
+  Announcing alone(nullptr, loop_, key_, run_, Whereabouts{{"192.0.2.1:4700"}});
   alone.announce(facts_);
   alone.announce_if_due(facts_);
   alone.withdraw(StageId(2));

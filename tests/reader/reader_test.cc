@@ -48,7 +48,8 @@ class ReaderTest : public testing::Test {
     SimHost& host = swarm_->network().add_host(address);
     wire_ = swarm_->network().make_wire(key_.id(), address);
     reader_ = std::make_unique<Reader>(
-        ReaderOptions{.run = RunId{swarm_->run_key().id().bytes}, .self = key_.id(), .addresses = {kSimLaunchAddress}},
+        ReaderOptions{
+            .run = RunId{swarm_->run_key().id().bytes}, .self = key_.id(), .launching = {{kSimLaunchAddress}}},
         *wire_, host.loop(), Rng(5));
     reader_->start();
   }

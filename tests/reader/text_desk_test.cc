@@ -72,7 +72,7 @@ class TextDeskTest : public testing::Test, private Links {
   TransferId transfer_ = 0;
 
  private:
-  void learn(const PeerId&, std::vector<std::string>) override {}
+  void learn(const PeerId&, Whereabouts) override {}
   Result<TransferId> send(const PeerId&, Message message, std::vector<Bytes> frames) override {
     answers_.push_back(std::get<Extended>(message));
     frames_.push_back(std::move(frames));

@@ -163,7 +163,7 @@ class CourierRig : public testing::Test, private HopOwner, private Links {
   void on_parked(const MicrobatchId& microbatch, StageId, bool is) override { parked.emplace_back(microbatch, is); }
   void write(const EventRecord&) override {}
   // Links
-  void learn(const PeerId&, std::vector<std::string>) override {}
+  void learn(const PeerId&, Whereabouts) override {}
   Result<TransferId> send(const PeerId& to, Message message, std::vector<Bytes> frames) override {
     const Session session = naming::session(to.bytes[0]);
     if (unreachable == session) return make_error(ErrorCode::kUnreachable, "no link");

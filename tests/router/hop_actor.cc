@@ -60,7 +60,7 @@ void Actor::write(const EventRecord& event) {
 
 // ---- Links ----
 
-void Actor::learn(const PeerId&, std::vector<std::string>) {}  // members of the world have no addresses
+void Actor::learn(const PeerId&, Whereabouts) {}  // members of the world have no addresses
 
 Result<TransferId> Actor::send(const PeerId& peer, Message message, std::vector<Bytes> frames) {
   const auto session = world_.session_of(peer);

@@ -93,7 +93,7 @@ class Actor : protected HopOwner, private Links {
 
  private:
   // Links: to the session that has the peer's key now
-  void learn(const PeerId& peer, std::vector<std::string> addresses) override;
+  void learn(const PeerId& peer, Whereabouts whereabouts) override;
   Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames) override;
   void drop(const PeerId& peer, TransferId transfer) override;
   void refuse(const PeerId& peer, TransferId transfer) override;

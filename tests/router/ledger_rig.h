@@ -193,7 +193,7 @@ class LedgerRig : private LedgerPort, private HopOwner, private Links {
   }
   void on_parked(const MicrobatchId&, StageId, bool) override {}
   // Links
-  void learn(const PeerId&, std::vector<std::string>) override {}
+  void learn(const PeerId&, Whereabouts) override {}
   Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames) override {
     if (!link_up) return make_error(ErrorCode::kUnreachable, "no link");
     sent.push_back({naming::session(peer.bytes[0]), std::move(message)});

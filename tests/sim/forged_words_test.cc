@@ -27,7 +27,7 @@ class ForgedWordsTest : public testing::Test {
     liar.emplace(swarm, swarm.launch()->authority().members().run);
     JoinRequest join;
     join.wish = StageId(0);
-    join.addresses = {"stranger:1"};
+    join.whereabouts.addresses = {"stranger:1"};
     liar->say(swarm.run_key().id(), kSimLaunchAddress, join);
     swarm.run_for(2s);
   }
@@ -146,7 +146,8 @@ TEST_F(ForgedWordsTest, AForwardOfWhoIsNoHolderOfTheStageBeforeMakesNoEntry) {
       forward.lease = {self, serial};
       forward.above = {self};
       forward.stage = stage.stage;
-      liar->say(member.peer, member.addresses.front(), forward, {Bytes::from_vector(std::vector<std::uint8_t>(64))});
+      liar->say(member.peer, member.whereabouts.addresses.front(), forward,
+                {Bytes::from_vector(std::vector<std::uint8_t>(64))});
     }
   ASSERT_FALSE(of_the_next.empty()) << "it is of stage " << own->value;
   swarm.run_for(1s);
@@ -179,8 +180,9 @@ TEST_F(ForgedWordsTest, MicrobatchesThatTheRunNeverIssuedAreRefusedByNameAndHold
         forward.above = {self};
         forward.stage = stage.stage;
         claims.push_back({forward.lease, true});
-        liar->say(member.peer, member.addresses.front(), forward, {Bytes::from_vector(std::vector<std::uint8_t>(64))});
-        liar->say(member.peer, member.addresses.front(), Renew{claims, {}});
+        liar->say(member.peer, member.whereabouts.addresses.front(), forward,
+                  {Bytes::from_vector(std::vector<std::uint8_t>(64))});
+        liar->say(member.peer, member.whereabouts.addresses.front(), Renew{claims, {}});
       }
     swarm.run_for(20ms);
   }
@@ -209,11 +211,13 @@ TEST_F(ForgedWordsTest, MicrobatchesThatTheRunNeverCameToLeaveAGapThatNamesTheMe
       forward.lease = {self, serial};
       forward.above = {self};
       forward.stage = stage.stage;
-      liar->say(member.peer, member.addresses.front(), forward, {Bytes::from_vector(std::vector<std::uint8_t>(64))});
+      liar->say(member.peer, member.whereabouts.addresses.front(), forward,
+                {Bytes::from_vector(std::vector<std::uint8_t>(64))});
       forward.kind = ForwardKind::kEvaluate;  // under an id that training alone has
       forward.lease.serial = serial + 1000;
       forward.microbatch.serial += 1000;
-      liar->say(member.peer, member.addresses.front(), forward, {Bytes::from_vector(std::vector<std::uint8_t>(64))});
+      liar->say(member.peer, member.whereabouts.addresses.front(), forward,
+                {Bytes::from_vector(std::vector<std::uint8_t>(64))});
     }
   ends_as_if_nobody_had_lied();
   const AuditReport report = audit_texts(evidence);

@@ -116,7 +116,7 @@ TEST(LaunchDeathTest, WhoSavesSaysWhereLongJobsRun) {
   DeafOwner owner;
   const auto open = [&] {
     (void)Launch::open(
-        {.config = config, .key = Swarm::peer_key(1, 0), .folder = "run", .addresses = {}, .save = true},
+        {.config = config, .key = Swarm::peer_key(1, 0), .folder = "run", .whereabouts = {{}}, .save = true},
         {.loop = host.loop(), .wire = *wire, .storage = storage, .events = *events, .samples = *samples, .rng = Rng(1)},
         owner);
   };
@@ -253,7 +253,7 @@ class Stranger final : public Transport::Listener {
         *wire_, host.loop(),
         Transport::Options{RunId{run_.bytes}, key_.id(), Session::of(key_.id(), 3), PeerRole::kPeer, {"stranger:1"}});
     transport_->set_listener(this);
-    transport_->learn(run_, {"launch:1"});
+    transport_->learn(run_, {{"launch:1"}});
     transport_->dial(run_);
   }
   bool up() const { return up_; }

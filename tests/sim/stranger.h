@@ -24,7 +24,7 @@ class Stranger final : private Transport::Listener {
     transport_->set_listener(this);
   }
   void say(const PeerId& to, const std::string& address, Message message, std::vector<Bytes> frames = {}) {
-    transport_->learn(to, {address});
+    transport_->learn(to, {{address}});
     EXPECT_TRUE(transport_->send(to, std::move(message), std::move(frames)).ok());
   }
   const PeerId& id() const { return key_.id(); }

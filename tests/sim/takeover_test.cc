@@ -44,7 +44,7 @@ class TakeoverTest : public testing::Test {
                           .key = swarm.run_key(),
                           .folder = "run",
                           .resume = true,
-                          .addresses = {"launch:2"}};
+                          .whereabouts = {{"launch:2"}}};
     const auto launch =
         Launch::open(std::move(options), {host.loop(), *wire, storage, *events, samples, Rng(1)}, owner);
     return launch.ok() ? Status() : launch.error();

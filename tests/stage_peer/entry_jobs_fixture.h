@@ -162,7 +162,7 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
 
  private:
   // Links
-  void learn(const PeerId&, std::vector<std::string>) override {}
+  void learn(const PeerId&, Whereabouts) override {}
   Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames) override {
     sent.push_back({peer, std::move(message), std::move(frames)});
     return ++transfer;

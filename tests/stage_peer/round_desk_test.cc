@@ -86,7 +86,7 @@ class RoundDeskTest : public testing::Test, private StagePeerOwner, private Link
   void on_out_of_memory(const std::string& why) override { ADD_FAILURE() << why; }
   void on_behind(Version version, const Digest&) override { asked_for = version; }
   // Links
-  void learn(const PeerId&, std::vector<std::string>) override {}
+  void learn(const PeerId&, Whereabouts) override {}
   Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes>) override {
     EXPECT_EQ(peer, test::peer_of(kAuthority));
     reports.push_back(std::get<RoundReport>(message));

@@ -165,7 +165,7 @@ void RealSwarm::start_launch() {
   LaunchOptions options{.config = config_,
                         .key = run_key_,
                         .folder = folder_.path(),
-                        .addresses = {launch_address_},
+                        .whereabouts = {{launch_address_}},
                         .round_budget = 30s};
   auto launch = Launch::open(
       std::move(options),
@@ -199,8 +199,8 @@ void RealSwarm::make_peer(HostedPeer& process) {
   process.aside = make_work_thread(loop, "aside");
   PeerOptions options{.key = process.key,
                       .run = RunId{run_key_.id().bytes},
-                      .authority_addresses = {launch_address_},
-                      .addresses = {process.address},
+                      .authority = {{launch_address_}},
+                      .whereabouts = {{process.address}},
                       .wish = std::nullopt,
                       .device = "cpu"};
   const std::uint64_t seed = 200 + peers_.size();

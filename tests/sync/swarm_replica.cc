@@ -10,7 +10,7 @@ MembershipOptions membership_options(Swarm& swarm, std::size_t host, Session sel
   MembershipOptions options;
   options.run = swarm.run_id;
   options.self = self;
-  options.request.addresses = {"host" + std::to_string(host)};
+  options.request.whereabouts.addresses = {"host" + std::to_string(host)};
   if (!held.empty()) {
     options.request.held_stage = StageId(0);
     options.request.held = {{parse_state_header(held)->version, digest_of_image(held)}};

@@ -77,7 +77,7 @@ class CappedWireTest : public testing::Test {
       start_transport(ends[i], lab, i);
     }
     for (int i = 1; i <= others; ++i) {
-      ends[0].transport->learn(lab.peer(i), {lab.address(i)});
+      ends[0].transport->learn(lab.peer(i), {{lab.address(i)}});
       ends[0].transport->dial(lab.peer(i));
     }
     ASSERT_TRUE(lab.run_until([&] { return ends[0].log.ups.size() == static_cast<std::size_t>(others); }, 10s));

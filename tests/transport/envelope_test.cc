@@ -329,7 +329,7 @@ TEST(EnvelopeTest, MemberListsStandOnTheirOwn) {
   const auto parsed = parse_member_list(*packed);
   ASSERT_TRUE(parsed.ok()) << parsed.error().message;
   EXPECT_EQ(*pack_member_list(*parsed), *packed);
-  EXPECT_EQ(parsed->stages[1].members[1].addresses, list.stages[1].members[1].addresses);
+  EXPECT_EQ(parsed->stages[1].members[1].whereabouts.addresses, list.stages[1].members[1].whereabouts.addresses);
   for (std::size_t size = 0; size < packed->size(); ++size)
     EXPECT_FALSE(parse_member_list(ByteView(*packed).first(size)).ok());
   EXPECT_EQ(parse_member_list(std::vector<std::uint8_t>(limits::kListBytesMax + 1)).code(), ErrorCode::kTooLarge);
@@ -341,7 +341,7 @@ TEST(EnvelopeTest, AListOfAThousandMembersIsOneMessage) {
     list.stages.emplace_back();
     for (std::uint64_t n = 0; n < 250; ++n)
       list.stages.back().members.push_back(
-          {{n, ~n}, {}, {"198.51.100.200:47000", "[2001:db8:85a3::8a2e:370:7334]:47000"}, true, Version(1'000'000)});
+          {{n, ~n}, {}, {{"198.51.100.200:47000", "[2001:db8:85a3::8a2e:370:7334]:47000"}}, true, Version(1'000'000)});
   }
   const auto packed = pack_member_list(list);
   ASSERT_TRUE(packed.ok()) << packed.error().message;
@@ -362,7 +362,7 @@ TEST(EnvelopeTest, WhatChangedOfAListStandsOnItsOwn) {
   const auto parsed = parse_list_change(*packed);
   ASSERT_TRUE(parsed.ok()) << parsed.error().message;
   EXPECT_EQ(*pack_list_change(*parsed), *packed);
-  EXPECT_EQ(parsed->stages[1].joined[1].addresses, change.stages[1].joined[1].addresses);
+  EXPECT_EQ(parsed->stages[1].joined[1].whereabouts.addresses, change.stages[1].joined[1].whereabouts.addresses);
   for (std::size_t size = 0; size < packed->size(); ++size)
     EXPECT_FALSE(parse_list_change(ByteView(*packed).first(size)).ok()) << size;
   Rng rng(5);

@@ -21,7 +21,7 @@ class SimNetworkTest : public testing::Test {
           std::make_unique<Transport>(lab.wire(i), lab.network().host(host(i)).loop(), test_options(lab, i));
       end[i].transport->set_listener(&end[i].log);
     }
-    end[0].transport->learn(lab.peer(1), {host(1)});
+    end[0].transport->learn(lab.peer(1), {{host(1)}});
     end[0].transport->dial(lab.peer(1));
     ASSERT_TRUE(until([&] { return end[0].log.ups.size() == 1 && end[1].log.ups.size() == 1; }));
   }
@@ -108,7 +108,7 @@ TEST_F(SimNetworkTest, WhatOneCallbackSendsToManyIsPackedInLaterOnes) {
   start_transport(sender, lab, 0);
   for (int i = 0; i < kPeers; ++i) {
     start_transport(others[i], lab, 1 + i);
-    sender.transport->learn(lab.peer(1 + i), {lab.address(1 + i)});
+    sender.transport->learn(lab.peer(1 + i), {{lab.address(1 + i)}});
     sender.transport->dial(lab.peer(1 + i));
   }
   ASSERT_TRUE(until([&] { return sender.log.ups.size() == kPeers; }));
@@ -336,7 +336,7 @@ std::uint64_t eventful_run(std::uint64_t seed) {
   TransportEnd end[3];
   for (int i : {0, 1, 2}) start_transport(end[i], lab, i);
   for (int i : {0, 1, 2}) {
-    for (int j : {0, 1, 2}) end[i].transport->learn(lab.peer(j), {"host" + std::to_string(j) + ":1"});
+    for (int j : {0, 1, 2}) end[i].transport->learn(lab.peer(j), {{"host" + std::to_string(j) + ":1"}});
   }
   Rng rng(seed + 1000);
   for (int turn = 0; turn < 200; ++turn) {

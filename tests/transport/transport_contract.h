@@ -15,7 +15,7 @@ class TransportContract : public testing::Test {
   void start_pair() {
     start(0);
     start(1);
-    end[0].transport->learn(lab.peer(1), {lab.address(1)});
+    end[0].transport->learn(lab.peer(1), {{lab.address(1)}});
   }
   void link_pair() {
     start_pair();
@@ -145,7 +145,7 @@ TYPED_TEST_P(TransportContract, MeasuresRoundTripAndRate) {
 
 TYPED_TEST_P(TransportContract, WhenBothDialAtOnceOneLinkRemainsAndNothingIsLost) {
   this->start_pair();
-  this->end[1].transport->learn(this->lab.peer(0), {this->lab.address(0)});
+  this->end[1].transport->learn(this->lab.peer(0), {{this->lab.address(0)}});
   for (std::uint64_t i = 0; i < 20; ++i) {
     ASSERT_TRUE(this->send(0, 1, Have{Lease{{}, i}}).ok());
     ASSERT_TRUE(this->send(1, 0, Have{Lease{{}, i}}).ok());
@@ -166,7 +166,7 @@ TYPED_TEST_P(TransportContract, WhenBothDialAtOnceOneLinkRemainsAndNothingIsLost
 TYPED_TEST_P(TransportContract, AForeignRunIsRefusedByNameAtBothEnds) {
   this->start(0, 1, test_run(1));
   this->start(1, 1, test_run(2));
-  this->end[0].transport->learn(this->lab.peer(1), {this->lab.address(1)});
+  this->end[0].transport->learn(this->lab.peer(1), {{this->lab.address(1)}});
   ASSERT_TRUE(this->send(0, 1, Goodbye{}).ok());
   ASSERT_TRUE(this->until([&] { return this->end[0].log.downs.size() == 1; }));
   EXPECT_EQ(this->end[0].log.downs[0].second.code, ErrorCode::kForeign);
@@ -189,7 +189,7 @@ TYPED_TEST_P(TransportContract, AFencedSessionIsCutOffAndRefusedByName) {
   EXPECT_EQ(this->end[1].transport->counters().stale_session, 1u);
   this->stop(0);
   this->start(0, 2);
-  this->end[0].transport->learn(this->lab.peer(1), {this->lab.address(1)});
+  this->end[0].transport->learn(this->lab.peer(1), {{this->lab.address(1)}});
   ASSERT_TRUE(this->send(0, 1, Goodbye{}).ok());
   ASSERT_TRUE(this->until([&] { return count_of<Goodbye>(this->end[1].log) == 1; }));
 }
@@ -200,7 +200,7 @@ TYPED_TEST_P(TransportContract, ANewSessionReplacesTheOldOneWhichIsNotLetInAgain
     this->stop(0);
     this->start(0, incarnation);
     this->end[0].log = TransportLog{};
-    this->end[0].transport->learn(this->lab.peer(1), {this->lab.address(1)});
+    this->end[0].transport->learn(this->lab.peer(1), {{this->lab.address(1)}});
     ASSERT_TRUE(this->send(0, 1, Goodbye{}).ok());
     if (incarnation == 2) {
       ASSERT_TRUE(this->until([&] { return count_of<Goodbye>(this->end[1].log) == 1; }));
@@ -231,7 +231,7 @@ TYPED_TEST_P(TransportContract, NoAddressAndNobodyThereAreUnreachableWithBackoff
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(unknown.code(), ErrorCode::kUnreachable);
   EXPECT_EQ(this->send(0, 0, Goodbye{}).code(), ErrorCode::kUnreachable);
-  this->end[0].transport->learn(this->lab.peer(1), {this->lab.nobody()});
+  this->end[0].transport->learn(this->lab.peer(1), {{this->lab.nobody()}});
   ASSERT_TRUE(this->send(0, 1, Goodbye{}).ok());
   ASSERT_TRUE(this->until([&] { return this->end[0].log.downs.size() == 1; }));
   EXPECT_EQ(this->end[0].log.downs[0].second.code, ErrorCode::kUnreachable);
@@ -241,7 +241,7 @@ TYPED_TEST_P(TransportContract, NoAddressAndNobodyThereAreUnreachableWithBackoff
 
 TYPED_TEST_P(TransportContract, TriesTheNextAddress) {
   this->start_pair();
-  this->end[0].transport->learn(this->lab.peer(1), {this->lab.nobody(), this->lab.address(1)});
+  this->end[0].transport->learn(this->lab.peer(1), {{this->lab.nobody(), this->lab.address(1)}});
   ASSERT_TRUE(this->send(0, 1, Goodbye{}).ok());
   ASSERT_TRUE(this->until([&] { return count_of<Goodbye>(this->end[1].log) == 1; }, 20s));
   EXPECT_TRUE(this->end[0].log.downs.empty());
@@ -272,7 +272,7 @@ TYPED_TEST_P(TransportContract, AnAddressIsTriedBesideTheLinkThatStands) {
   std::vector<Status> outcomes;
   const auto note = [&](Status status) { outcomes.push_back(std::move(status)); };
   // The second end's own side of a pair tries the dialler: its connection came in, so nothing is known of its listener.
-  this->end[1].transport->try_addresses(this->lab.peer(0), {this->lab.nobody(), this->lab.address(0)}, note);
+  this->end[1].transport->try_dialling(this->lab.peer(0), {{this->lab.nobody(), this->lab.address(0)}}, note);
   EXPECT_TRUE(outcomes.empty()) << "called back from inside the call";
   ASSERT_TRUE(this->until([&] { return !outcomes.empty(); }));
   EXPECT_TRUE(outcomes[0].ok()) << outcomes[0].error().message;
@@ -293,13 +293,13 @@ TYPED_TEST_P(TransportContract, ATrialFailsWhereNobodyOrAnotherPeerListensAndSay
   this->start(2);
   std::vector<Status> outcomes;
   const auto note = [&](Status status) { outcomes.push_back(std::move(status)); };
-  this->end[1].transport->try_addresses(this->lab.peer(0), {this->lab.nobody(), this->lab.address(2)}, note);
+  this->end[1].transport->try_dialling(this->lab.peer(0), {{this->lab.nobody(), this->lab.address(2)}}, note);
   ASSERT_TRUE(this->until([&] { return outcomes.size() == 1; }));
   ASSERT_FALSE(outcomes[0].ok());
   EXPECT_EQ(outcomes[0].code(), ErrorCode::kUnreachable);
   for (const Address& address : {this->lab.nobody(), this->lab.address(2)})
     EXPECT_NE(outcomes[0].error().message.find(address), std::string::npos) << outcomes[0].error().message;
-  this->end[1].transport->try_addresses(this->lab.peer(0), {"", std::string(1000, 'x')}, note);
+  this->end[1].transport->try_dialling(this->lab.peer(0), {{"", std::string(1000, 'x')}}, note);
   ASSERT_TRUE(this->until([&] { return outcomes.size() == 2; }));
   EXPECT_EQ(outcomes[1].code(), ErrorCode::kUnreachable);
   EXPECT_TRUE(this->end[1].log.downs.empty());

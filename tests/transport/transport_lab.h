@@ -60,7 +60,7 @@ inline Transport::Options test_options(WireLab& lab, int index, std::uint64_t in
   options.run = run;
   options.self = lab.peer(index);
   options.session = Session::of(options.self, incarnation);
-  options.addresses = {lab.address(index)};
+  options.whereabouts = {{lab.address(index)}};
   return options;
 }
 
