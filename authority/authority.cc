@@ -166,10 +166,10 @@ void Authority::admit(const Remote& from, const JoinRequest& request, const Stag
   member.member.peer = from.peer;
   member.member.whereabouts = whereabouts;
   member.of_this_life = true;
-  member.heard_at = member.idle_since = member.job_from = loop_.now();
-  member.fetching = stage.line().secured;
+  member.beats.heard_at = member.fetch.idle_since = member.jobs.present_from = loop_.now();
+  member.enter(stage.line().secured ? MemberPhase::kFetching : MemberPhase::kIdle);
   placement_.moves().on_joined(from.peer, from.session, choice.stage, loop_.now());
-  if (member.fetching) stage.on_joiner();
+  if (member.to_fetch()) stage.on_joiner();
   port_.write({.event = EventKind::kMember,
                .stage = choice.stage,
                .about = from.session,
@@ -201,12 +201,10 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
                                                 " is the newest that was made");
   book_.on_beat(*member, beat);
   if (beat.leaving) placement_.moves().on_leaving(from.peer, from.session, loop_.now());
+  const MemberPhase before = member->phase();
   stage.on_beat(*member, beat);
   show_serving(*member);
-  const Version newest = stage.line().version;
-  const bool ahead = beat.serving && beat.version > newest;
-  if (ahead && !keep_ahead(*member, beat.version)) return;
-  member->ahead = ahead;
+  if (member->ahead() && !keep_ahead(*member, before, beat.version)) return;
 
   BeatAck ack = status_;
   ack.list_epoch = book_.told();
@@ -219,10 +217,10 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
 
 void Authority::show_serving(MemberState& member) {
   const RoundBlames& blames = rounds_of(member.stage).blames();
-  const bool shown_serving = member.ready && !member.leaving && !blames.doubted(member);
+  const bool shown_serving = member.ready() && !member.leaves() && !blames.doubted(member);
   if (shown_serving == member.member.serving) return;
-  if (shown_serving && !member.serving_shown.take(loop_.now())) {  // its next beats ask again
-    if (!std::exchange(member.unsteady_said, true))
+  if (shown_serving && !member.shown.changes.take(loop_.now())) {  // its next beats ask again
+    if (!std::exchange(member.shown.unsteady_said, true))
       log_warning("stage ", member.stage, ": session ", short_name(member.member.session),
                   " says again and again that it serves and does not: others hear of it every ",
                   static_cast<int>(1 / kServingPerSecond), " s at most");
@@ -230,15 +228,15 @@ void Authority::show_serving(MemberState& member) {
   }
   member.member.serving = shown_serving;
   if (shown_serving) {
-    member.serving_since = loop_.now();
+    member.shown.since = loop_.now();
     placement_.moves().on_serving(member.member.peer, member.member.session, loop_.now());
   }
   port_.write({.event = EventKind::kMember,
                .stage = member.stage,
                .about = member.member.session,
-               .state = shown_serving    ? "serving"
-                        : member.leaving ? "leaving"
-                                         : "not serving",
+               .state = shown_serving     ? "serving"
+                        : member.leaves() ? "leaving"
+                                          : "not serving",
                .cause = blames.doubted_because(member)});
   list_member(member);
 }
@@ -256,10 +254,11 @@ void Authority::on_leave(const Remote& from, const Leave& leave) {
   StageRounds& stage = rounds_of(member->stage);
   // Two that leave at a time count on each other: the second one asks again until somebody else holds the state.
   if (!stage.held_without(from.session)) return;
+  const bool left_before = member->leaves();
   if (!stage.waits_for_round(*member, leave))
     return end_session(from.session, std::string(kLeft), false,
                        [this, peer = from.peer] { port_.send(peer, Goodbye{}); });
-  if (!std::exchange(member->leaving, true) && std::exchange(member->member.serving, false)) list_member(*member);
+  if (!left_before && std::exchange(member->member.serving, false)) list_member(*member);
   stage.maybe_open();
 }
 

@@ -146,7 +146,7 @@ class Authority final : private StageHost {
   void on_beat(const Remote& from, const Beat& beat);
   // What becomes of a member that holds a newer version than the log knows (docs/PROTOCOL.md). False: its session is
   // over, and `member` is gone.
-  bool keep_ahead(MemberState& member, Version version);
+  bool keep_ahead(const MemberState& member, MemberPhase before, Version version);
   void list_member(MemberState& member);  // logs and publishes its present state
   void on_leave(const Remote& from, const Leave& leave);
 

@@ -92,9 +92,9 @@ Status Authority::replay(const LogMember& logged) {
   SHOAL_ASSIGN(StageRounds* const stage, stage_in_log(logged.stage));
   MemberState& member = book_.place(logged.member.session, logged.stage);
   member.member = logged.member;
-  member.ready = member.serves = logged.member.serving;
+  member.enter(logged.member.serving ? MemberPhase::kReady : MemberPhase::kIdle);
   member.version = logged.member.version;
-  member.heard_at = member.idle_since = loop_.now();
+  member.beats.heard_at = member.fetch.idle_since = loop_.now();
   ++stage->line().epoch.value;
   book_.change_list();
   return {};
@@ -174,14 +174,14 @@ Status Authority::compact(std::function<void(Status)> done) {
 
 // ---- what members know and the log does not ----
 
-bool Authority::keep_ahead(MemberState& member, Version version) {
+bool Authority::keep_ahead(const MemberState& member, MemberPhase before, Version version) {
   const StageRounds& stage = rounds_of(member.stage);
   const Version newest = stage.line().version;
   const Session session = member.member.session;
   const std::string cause = "it says that it holds version " + std::to_string(version.value) +
                             ", and the authority's log knows " + std::to_string(newest.value) + " as the newest";
   const bool another = stage.line().held(book_.of(member.stage));
-  if (!member.ahead) {
+  if (before != MemberPhase::kAhead) {
     port_.write({.event = EventKind::kMember,
                  .stage = member.stage,
                  .about = session,

@@ -105,7 +105,7 @@ void MemberBook::on_link_up(const Remote& from) {
 void MemberBook::on_link_down(const Remote& from) {
   const auto at = linked_.find(from.peer);
   if (at != linked_.end() && at->second == from.session) linked_.erase(at);
-  if (MemberState* member = find(from.session)) member->list_sent = false;
+  if (MemberState* member = find(from.session)) member->lists.on_link = false;
 }
 
 std::set<PeerId> MemberBook::reachable() const {
@@ -119,39 +119,46 @@ std::set<PeerId> MemberBook::reachable() const {
 void MemberBook::on_beat(MemberState& member, const Beat& beat) const {
   constexpr double kGapKept = 0.9;  // of the longest one, a beat
   const TimePoint now = loop_.now();
-  const Duration gap = std::min<Duration>(now - member.heard_at, options_.membership);
-  member.longest_gap = std::max(gap, from_seconds(kGapKept * seconds_of(member.longest_gap)));
+  const Duration gap = std::min<Duration>(now - member.beats.heard_at, options_.membership);
+  member.beats.longest_gap = std::max(gap, from_seconds(kGapKept * seconds_of(member.beats.longest_gap)));
   const Duration job = std::chrono::milliseconds(beat.job_ms);
-  if (job < member.job && member.job > job_patience(believed(member, member.longest_job), options_.membership))
-    member.extended = true;
-  member.longest_job = std::chrono::milliseconds(beat.longest_ms);
-  member.longest_any = std::max(member.longest_any, member.longest_job);
-  if (job == Duration(0) || job < member.job) {  // what ran has ended, or began and ended since the beat before
-    member.longest_seen = std::max(member.longest_seen, std::min<Duration>(member.longest_any, now - member.job_from));
-    member.job_from = job == Duration(0) ? now : member.heard_at;
+  if (job < member.jobs.present &&
+      member.jobs.present > job_patience(believed(member, member.jobs.longest), options_.membership))
+    member.jobs.extended = true;
+  member.jobs.longest = std::chrono::milliseconds(beat.longest_ms);
+  member.jobs.longest_any = std::max(member.jobs.longest_any, member.jobs.longest);
+  if (job == Duration(0) ||
+      job < member.jobs.present) {  // what ran has ended, or began and ended since the beat before
+    member.jobs.longest_seen =
+        std::max(member.jobs.longest_seen, std::min<Duration>(member.jobs.longest_any, now - member.jobs.present_from));
+    member.jobs.present_from = job == Duration(0) ? now : member.beats.heard_at;
   }
-  member.job = job;
-  member.heard_at = now;
-  member.movable = beat.movable;
-  member.capacity = beat.capacity;
-  member.on_disk = beat.on_disk;
-  member.stranded = beat.stranded;
-  member.delay = std::min<double>(beat.delay_milli / 1000.0, DelayHistogram::kBins - 1);
-  member.steps = beat.inner_steps;
-  member.beaten = true;
+  member.jobs.present = job;
+  member.beats.heard_at = now;
+  member.said.movable = beat.movable;
+  member.said.capacity = beat.capacity;
+  member.said.on_disk = beat.on_disk;
+  member.said.stranded = beat.stranded;
+  member.said.delay = std::min<double>(beat.delay_milli / 1000.0, DelayHistogram::kBins - 1);
+  member.said.steps = beat.inner_steps;
+  member.said.held.clear();
+  if (!beat.serving)
+    member.said.held.assign(beat.held.begin(), beat.held.begin() + std::min(beat.held.size(), limits::kHeldStatesMax));
+  member.beats.came = true;
 }
 
 Duration MemberBook::ticked() { return loop_.now() - std::exchange(last_tick_, loop_.now()); }
 
 void MemberBook::all_heard() {
-  for (auto& [session, member] : members_) member.heard_at = member.idle_since = loop_.now();
+  for (auto& [session, member] : members_) member.beats.heard_at = member.fetch.idle_since = loop_.now();
 }
 
 void MemberBook::forgive(Duration silence) {
-  for (auto& [session, member] : members_) member.heard_at = std::min(loop_.now(), member.heard_at + silence);
+  for (auto& [session, member] : members_)
+    member.beats.heard_at = std::min(loop_.now(), member.beats.heard_at + silence);
 }
 
-bool MemberBook::beats(const MemberState& member) const { return loop_.now() - member.heard_at <= kBeatFresh; }
+bool MemberBook::beats(const MemberState& member) const { return loop_.now() - member.beats.heard_at <= kBeatFresh; }
 
 // After a sleep of ours the beats of some are read before those of others: nobody is away before the next tick.
 bool MemberBook::away(const MemberState& member) const {
@@ -159,15 +166,16 @@ bool MemberBook::away(const MemberState& member) const {
   if (now - last_tick_ > kSlept) return false;
   const auto link = linked_.find(member.member.peer);
   const bool linked = link != linked_.end() && link->second == member.member.session;
-  return now - member.heard_at > (linked ? std::max<Duration>(kBeatFresh, 2 * member.longest_gap) : kLinkBack);
+  return now - member.beats.heard_at >
+         (linked ? std::max<Duration>(kBeatFresh, 2 * member.beats.longest_gap) : kLinkBack);
 }
 
 Duration MemberBook::believed(const MemberState& member, Duration claimed) const {
-  const Duration seen = std::max(options_.membership, member.longest_seen);
+  const Duration seen = std::max(options_.membership, member.jobs.longest_seen);
   if (claimed <= seen) return claimed;
   std::vector<Duration> others;
   for (const auto& [session, other] : of(member.stage))
-    if (other != &member) others.push_back(other->longest_any);
+    if (other != &member) others.push_back(other->jobs.longest_any);
   if (others.empty()) return seen;
   const auto middle = others.begin() + static_cast<std::ptrdiff_t>((others.size() - 1) / 2);
   std::nth_element(others.begin(), middle, others.end());
@@ -179,18 +187,19 @@ Duration MemberBook::start_patience() const {
 }
 
 bool MemberBook::makes_progress(const MemberState& member) const {
-  return member.ready || loop_.now() - member.idle_since <= std::max(options_.membership, start_patience());
+  return member.ready() || loop_.now() - member.fetch.idle_since <= std::max(options_.membership, start_patience());
 }
 
 Duration MemberBook::silence_patience(const MemberState& member) const {
-  return std::max(options_.membership, 2 * member.longest_gap);
+  return std::max(options_.membership, 2 * member.beats.longest_gap);
 }
 
 // What it claims beyond what is believed buys as much again, once.
 Duration MemberBook::patience_with_job(const MemberState& member) const {
-  const Duration patience = job_patience(believed(member, member.longest_job), options_.membership);
-  return member.extended ? patience
-                         : std::min<Duration>(job_patience(member.longest_job, options_.membership), 2 * patience);
+  const Duration patience = job_patience(believed(member, member.jobs.longest), options_.membership);
+  return member.jobs.extended
+             ? patience
+             : std::min<Duration>(job_patience(member.jobs.longest, options_.membership), 2 * patience);
 }
 
 // A process whose network thread answers while its device hangs sends beats too.
@@ -199,14 +208,14 @@ std::string MemberBook::dead_because(const MemberState& member, TimePoint now) c
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(d).count();
     return std::to_string(ms / 1000) + "." + std::to_string(ms % 1000 / 100) + " s";
   };
-  if (const Duration silent = now - member.heard_at; silent > silence_patience(member))
+  if (const Duration silent = now - member.beats.heard_at; silent > silence_patience(member))
     return "no sign of life within the membership time: silent for " + text(silent);
   const Duration patience = patience_with_job(member);
-  if (member.job <= patience) return "";
-  return "no sign of life from its device: a job runs for " + text(member.job) +
-         (member.longest_job == Duration::zero()
+  if (member.jobs.present <= patience) return "";
+  return "no sign of life from its device: a job runs for " + text(member.jobs.present) +
+         (member.jobs.longest == Duration::zero()
               ? ", the first of its kind"
-              : ", the longest finished one of its kind took " + text(member.longest_job)) +
+              : ", the longest finished one of its kind took " + text(member.jobs.longest)) +
          ", and at most " + text(patience) + " are waited for";
 }
 
@@ -220,7 +229,7 @@ std::map<Session, std::string> MemberBook::dead() const {
 std::vector<MemberLife> MemberBook::lives() const {
   std::vector<MemberLife> all;
   for (const auto& [session, member] : members_)
-    all.push_back({session, member.stage, member.member.serving, member.leaving, loop_.now() - member.heard_at});
+    all.push_back({session, member.stage, member.member.serving, member.leaves(), loop_.now() - member.beats.heard_at});
   return all;
 }
 
@@ -276,7 +285,7 @@ void MemberBook::tell_list() {
   const Result<Message> news = lists_.tell(published_);
   if (!news.ok()) return on_failure_(news.error());
   for (const auto& [session, member] : members_)
-    if (member.list_sent) port_.send(member.member.peer, *news);
+    if (member.lists.on_link) port_.send(member.member.peer, *news);
 }
 
 void MemberBook::close() {
@@ -287,7 +296,7 @@ void MemberBook::close() {
 // Lists are told once they are durable, so a member has none that our log lacks, unless it lies. Its word is no proof,
 // so nothing but the warning follows. It takes our lists again when they have passed the one it has.
 void MemberBook::name_newer_list(MemberState& member, Epoch epoch) {
-  if (std::exchange(member.newer_list_named, true)) return;
+  if (std::exchange(member.lists.newer_one_said, true)) return;
   const Session session = member.member.session;
   const std::string cause = "it says that it has list " + std::to_string(epoch.value) + ", and list " +
                             std::to_string(told().value) + " is the newest here";
@@ -300,11 +309,11 @@ void MemberBook::name_newer_list(MemberState& member, Epoch epoch) {
 }
 
 void MemberBook::send_list(MemberState& member, Epoch epoch, std::uint64_t id) {
-  if (loop_.now() < member.next_list) return;
-  member.next_list = loop_.now() + kListAgain;
+  if (loop_.now() < member.lists.next) return;
+  member.lists.next = loop_.now() + kListAgain;
   if (const Epoch newest = told(); newest.value > 0 && epoch > newest) return name_newer_list(member, epoch);
   for (Message& message : lists_.since(epoch, id)) port_.send(member.member.peer, std::move(message));
-  member.list_sent = true;
+  member.lists.on_link = true;
 }
 
 void MemberBook::show_list(const PeerId& reader, Epoch epoch, std::uint64_t id) {

@@ -35,13 +35,13 @@ std::vector<StageLoad> Placement::loads() const {
 std::vector<Worker> Placement::workers_without(const PeerId& peer, std::span<const StageLoad> stages) const {
   std::vector<Worker> workers;
   for (const auto& [session, member] : book_.members()) {
-    if (member.member.peer == peer || member.leaving || !book_.makes_progress(member)) continue;
+    if (member.member.peer == peer || member.leaves() || !book_.makes_progress(member)) continue;
     Worker worker{.session = session, .peer = member.member.peer, .stage = member.stage, .speed = {}};
-    const bool settled = member.member.serving && loop_.now() - member.serving_since >= Moves::kSettled;
-    const Capacity& capacity = member.capacity;
+    const bool settled = member.member.serving && loop_.now() - member.shown.since >= Moves::kSettled;
+    const Capacity& capacity = member.said.capacity;
     const std::uint64_t us = std::uint64_t{capacity.forward_us.value_or(0)} + capacity.backward_us.value_or(0);
     if (settled && us > 0) worker.speed = stages[member.stage.value].work * 1e6 / static_cast<double>(us);
-    worker.movable = settled && member.movable && stages_[member.stage.value]->held_without(session);
+    worker.movable = settled && member.said.movable && stages_[member.stage.value]->held_without(session);
     workers.push_back(worker);
   }
   bound_speeds(workers);

@@ -24,7 +24,7 @@ void RoundBlames::count_silent(const OpenRound& round) {
   for (const auto& [session, said] : round.members) {
     const auto member = members.find(session);
     if (member == members.end()) continue;
-    std::uint32_t& count = member->second->silent_count;  // once an attempt, however many members say it
+    std::uint32_t& count = member->second->blame.silent_count;  // once an attempt, however many members say it
     // A member that was named, and contributed since and answers us, was not silent.
     const bool came = said.contributed.has_value();
     if (said.silent && !(came && book_.beats(*member->second))) {

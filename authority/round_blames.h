@@ -35,9 +35,9 @@ class RoundBlames {
   void try_now();
 
   // The next attempts go without it until a round is committed, if enough are left.
-  static void leave_out(MemberState& member) { member.silent_count = kSilentMax; }
+  static void leave_out(MemberState& member) { member.blame.silent_count = kSilentMax; }
   bool rests(const MemberState& member) const { return pairs_.rests(member.member.peer, loop_.now()); }
-  bool reliable(const MemberState& member) const { return member.silent_count < kSilentMax; }
+  bool reliable(const MemberState& member) const { return member.blame.silent_count < kSilentMax; }
   bool doubted(const MemberState& member) const { return pairs_.doubted(member.member.peer); }
   std::string doubted_because(const MemberState& member) const;  // empty: it is not
   // Why a joiner has to wait for its trial, and why a member's session ends, where rounds do not go on without it.

@@ -30,7 +30,7 @@ void StageLine::push(const RoundCommit& commit, const RecentCommits::TakenBack& 
 }
 
 void StageLine::note_had(const MemberState& member) {
-  if (!member.ready) return;
+  if (!member.ready()) return;
   const std::uint64_t peer_tag = member.member.session.peer_tag;
   if (had.size() < kHadMax || had.contains(peer_tag)) had.insert_or_assign(peer_tag, member.version);
 }
@@ -43,7 +43,7 @@ bool StageLine::held(const MembersOfStage& members, const std::optional<Session>
 bool StageLine::missing(const MembersOfStage& members) const {
   return secured && !held(members) && std::ranges::none_of(members, [&](const auto& entry) {
            const MemberState& member = *entry.second;
-           return member.ahead || std::ranges::any_of(member.held, [&](const HeldState& held) {
+           return member.ahead() || std::ranges::any_of(member.said.held, [&](const HeldState& held) {
                     return held.digest == digest && may_have(entry.first, held.version);
                   });
          });
@@ -57,8 +57,8 @@ bool StageLine::may_have(const Session& session, Version of) const {
 std::optional<Version> StageLine::restorable(const MembersOfStage& members) const {
   std::optional<Version> best;
   for (const auto& [session, member] : members) {
-    if (member->ready) continue;
-    for (const HeldState& held : member->held)
+    if (member->ready()) continue;
+    for (const HeldState& held : member->said.held)
       if (recent.known(held) && may_have(session, held.version)) best = std::max(best, std::optional(held.version));
   }
   return best;
@@ -66,10 +66,10 @@ std::optional<Version> StageLine::restorable(const MembersOfStage& members) cons
 
 bool StageLine::one_may_come(const MembersOfStage& members) const {
   // A member that is behind has an anchor that it brings when its session ends, since nobody has the newest one for it.
-  if (std::ranges::any_of(members, [](const auto& entry) { return entry.second->serves; })) return true;
+  if (std::ranges::any_of(members, [](const auto& entry) { return entry.second->serves(); })) return true;
   const auto is_here = [&](std::uint64_t peer_tag) {
     return std::ranges::any_of(
-        members, [&](const auto& entry) { return entry.first.peer_tag == peer_tag && entry.second->beaten; });
+        members, [&](const auto& entry) { return entry.first.peer_tag == peer_tag && entry.second->beats.came; });
   };
   const bool of_round =
       std::ranges::any_of(last_commit->secured, [&](const Secured& one) { return !is_here(one.session.peer_tag); });

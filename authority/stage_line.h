@@ -29,7 +29,7 @@ struct StageLine {
   void push(const RoundCommit& commit, const RecentCommits::TakenBack& taken, Version settled, TimePoint now);
   void note_had(const MemberState& member);
 
-  bool has_newest(const MemberState& member) const { return member.ready && member.version == version; }
+  bool has_newest(const MemberState& member) const { return member.ready() && member.version == version; }
   // A member holds the newest version and serves; `but`: not this one.
   bool held(const MembersOfStage& members, const std::optional<Session>& but = {}) const;
   // Nobody serves the newest version, and no member says or shows that it has it.

@@ -50,7 +50,7 @@ Duration StageRounds::job_allowance() const {
   constexpr int kTurns = 3;  // to contribute, to prepare, and one for what was measured on other work
   Duration longest{};
   for (const auto& [session, member] : members())
-    longest = std::max(longest, book_.believed(*member, member->longest_any));
+    longest = std::max(longest, book_.believed(*member, member->jobs.longest_any));
   return std::min(kTurns * longest, kTurns * kPatienceMax);
 }
 
@@ -73,7 +73,7 @@ bool StageRounds::leaver_waits() const {
   return std::ranges::any_of(members(), [&](const auto& entry) {
     ++looked_at_;
     const MemberState& member = *entry.second;
-    return member.leave_asked && !rests(member) && line_.has_newest(member);
+    return member.leaving == Leaving::kAsked && !rests(member) && line_.has_newest(member);
   });
 }
 
@@ -100,8 +100,8 @@ std::vector<Session> StageRounds::participants(bool step_round) const {
   std::vector<Session> ready, able, reliable;
   for (const auto& [session, member] : members()) {
     ++looked_at_;
-    if (!member->ready || rests(*member)) continue;
-    if (!step_round && member->behind_since) continue;
+    if (!member->ready() || rests(*member)) continue;
+    if (!step_round && member->fetch.since) continue;
     ready.push_back(session);
     if (!step_round && member->version != line_.version) continue;
     able.push_back(session);
@@ -119,7 +119,7 @@ void StageRounds::maybe_open() {
   if (now < hold_until_) {
     for (const auto& [session, member] : members()) {
       ++looked_at_;
-      if (member->fetching || member->behind_since) return;
+      if (member->to_fetch() || member->fetch.since) return;
     }
   }
   const Step* step = next_step();
@@ -192,7 +192,7 @@ void StageRounds::on_report(const Remote& from, const RoundReport& report) {
                                                           std::to_string(report.weight) + " for " +
                                                           std::to_string(report.entries.size()) + " entries of " +
                                                           std::to_string(options_.entry_targets) + " targets");
-      book_.find(from.session)->refusals = 0;
+      book_.find(from.session)->blame.refusals = 0;
       if (!member->contributed) member->contributed = report;
       break;
     case ReportKind::kAgreed:
@@ -229,7 +229,7 @@ void StageRounds::on_refused(MemberState& member, const RoundReport& report) {
   round_->find(session)->silent = true;
   const auto waited = 2 * (loop_.now() - round_->sent_at);  // its clock may go otherwise than ours
   const bool late = report.silent == session && waited >= std::chrono::milliseconds(round_->open.budget_ms);
-  if (late || ++member.refusals < kRoundRefusalsMax) return try_decide(false);
+  if (late || ++member.blame.refusals < kRoundRefusalsMax) return try_decide(false);
   host_.end_for_misconduct(
       session, "it answered " + std::to_string(kRoundRefusalsMax) +
                    " rounds in a row with an error and brought nothing: " + report.reason.substr(0, kReasonMax));
@@ -243,7 +243,7 @@ void StageRounds::on_malformed(const Session& by, const Session& sender, const s
   if (sender != by && round_->has_contribution(sender)) {
     round_->find(by)->blame = {sender, true};
     const PeerId peer = book_.find(sender)->member.peer;
-    std::optional<PeerId>& accused = book_.find(by)->accused;
+    std::optional<PeerId>& accused = book_.find(by)->blame.accused;
     another = accused && *accused != peer;
     accused = peer;
   }
@@ -347,8 +347,8 @@ void StageRounds::commit(const Digest& digest) {
 void StageRounds::note_agreed(const OpenRound& round, const Digest& digest, Version version) {
   for (const auto& [session, member] : members()) {
     member->settled = 0;
-    member->silent_count = 0;
-    member->accused.reset();
+    member->blame.silent_count = 0;
+    member->blame.accused.reset();
     member->commit_sent_at = loop_.now();
     if (round.open.last && round.has_contribution(session)) member->flushed = true;
     if (round.agrees_on(session, digest)) member->version = version;

@@ -58,12 +58,12 @@ StageStatus StageRounds::status() const {
   for (const auto& [session, member] : members()) {
     ++one.members;
     one.serving += member->member.serving ? 1 : 0;
-    if (member->ahead) one.ahead.push_back(session);
-    if (member->member.serving && member->stranded) one.stranded.push_back(session);
+    if (member->ahead()) one.ahead.push_back(session);
+    if (member->member.serving && member->said.stranded) one.stranded.push_back(session);
     one.holders += line_.has_newest(*member) ? 1 : 0;
-    if (is_newer(member->on_disk, one.on_disk, line_.version)) one.on_disk = member->on_disk;
-    if (!member->member.serving || member->steps < kDelayWindows) continue;
-    delays.push_back(member->delay);
+    if (is_newer(member->said.on_disk, one.on_disk, line_.version)) one.on_disk = member->said.on_disk;
+    if (!member->member.serving || member->said.steps < kDelayWindows) continue;
+    delays.push_back(member->said.delay);
   }
   if (missing_since_) {
     one.back_to = line_.restorable(members());
@@ -84,7 +84,7 @@ void StageRounds::send_commit(const MemberState& member, const RoundCommit& comm
 }
 
 void StageRounds::on_link_up(MemberState& member) {
-  member.list_sent = false;  // it asks when it sees that it missed one
+  member.lists.on_link = false;  // it asks when it sees that it missed one
   if (line_.last_abandon) port_.send(member.member.peer, *line_.last_abandon);
   member.commit_sent_at = {};
   repeat(member);
@@ -117,34 +117,25 @@ void StageRounds::on_beat(MemberState& member, const Beat& beat) {
   if (beat.version <= line_.version) member.version = beat.serving ? beat.version : Version(0);
   member.settled = beat.version == line_.version ? beat.settled_targets : 0;
   note_fetch(member, beat);
-  member.leaving = member.leaving || beat.leaving;
-  member.serves = beat.serving;
-  // With an older version it may serve microbatches no longer than until it noticed; it becomes ready only at the
-  // newest one.
-  if (!beat.serving || beat.version > line_.version) member.ready = false;
-  if (beat.serving && !member.ready && beat.version == line_.version) {
-    member.ready = true;
-    book_.note_start(loop_.now() - member.idle_since);
-  }
-  if (member.ready) member.fetching = false;
-  member.held.clear();
-  if (!beat.serving)
-    member.held.assign(beat.held.begin(), beat.held.begin() + std::min(beat.held.size(), limits::kHeldStatesMax));
+  if (beat.leaving && !member.leaves()) member.leaving = Leaving::kSaid;
+  const bool was_ready = member.ready();
+  member.enter(phase_after_beat(member.phase(), beat.serving, beat.version, line_.version));
+  if (member.ready() && !was_ready) book_.note_start(loop_.now() - member.fetch.idle_since);
   line_.note_had(member);
 }
 
 void StageRounds::note_fetch(MemberState& member, const Beat& beat) {
-  if (!beat.behind || beat.version >= line_.version) return member.behind_since.reset();
+  if (!beat.behind || beat.version >= line_.version) return member.fetch.since.reset();
   const TimePoint now = loop_.now();
-  if (member.behind_since && beat.version <= member.behind_at) return;
-  if (member.behind_since) {  // it has fetched a version, as a joiner its first, and that is not the newest any more
-    const Duration took = std::min<Duration>(now - *member.behind_since, fetch_patience());
-    if (!member.ready && ++member.overtaken <= kOvertakenFetchesMax) member.idle_since = now;
+  if (member.fetch.since && beat.version <= member.fetch.from) return;
+  if (member.fetch.since) {  // it has fetched a version, as a joiner its first, and that is not the newest any more
+    const Duration took = std::min<Duration>(now - *member.fetch.since, fetch_patience());
+    if (!member.ready() && ++member.fetch.overtaken <= kOvertakenFetchesMax) member.fetch.idle_since = now;
     if (hold(took + took / 2, fetch_hold_allowed_at_))
       join_hold_allowed_at_ = std::max(join_hold_allowed_at_, fetch_hold_allowed_at_);
   }
-  member.behind_since = now;
-  member.behind_at = beat.version;
+  member.fetch.since = now;
+  member.fetch.from = beat.version;
 }
 
 void StageRounds::on_joiner() { (void)hold(options_.join_hold, join_hold_allowed_at_); }
@@ -168,7 +159,7 @@ void StageRounds::name_contradicting(const OpenRound& round) {
     MemberState* member = book_.find(session);
     if (member == nullptr) continue;
     const std::string what = "it agreed on a weight or tag of the whole that is not that of the contributions";
-    if (std::exchange(member->contradicted, true)) {
+    if (std::exchange(member->blame.contradicted, true)) {
       host_.end_for_misconduct(session, what + ", in two rounds");
       continue;
     }
@@ -199,8 +190,8 @@ void StageRounds::end_squatters() {
   const Duration patience = std::max(fetch_patience(), to_fetch_it) + book_.start_patience();
   std::vector<Session> squatters;
   for (const auto& [session, member] : members()) {
-    if (member->ready || member->leaving || !to_fetch || host_.is_over()) member->idle_since = now;
-    if (now - member->idle_since > patience) squatters.push_back(session);
+    if (member->ready() || member->leaves() || !to_fetch || host_.is_over()) member->fetch.idle_since = now;
+    if (now - member->fetch.idle_since > patience) squatters.push_back(session);
   }
   for (const Session& session : squatters)
     host_.end_for_misconduct(session, "it neither fetched the stage's state nor served for " +
@@ -212,10 +203,11 @@ void StageRounds::end_squatters() {
 bool StageRounds::waits_for_round(MemberState& member, const Leave& leave) {
   const Session& session = member.member.session;
   const bool in_round = round_ && round_->find(session) != nullptr;
-  if (!in_round && !(leave.round_wanted && member.ready && !rests(member))) return false;
-  if (!member.leave_asked && in_round && diloco_active() && round_->has_contribution(session))
+  if (!in_round && !(leave.round_wanted && member.ready() && !rests(member))) return false;
+  if (member.leaving != Leaving::kAsked && in_round && diloco_active() && round_->has_contribution(session))
     member.leave_after = round_->open.round;
-  return member.leave_asked = true;
+  member.leaving = Leaving::kAsked;
+  return true;
 }
 
 void StageRounds::on_over(const Session& session, const PeerId& peer, bool fenced) {
@@ -234,7 +226,7 @@ void StageRounds::on_over(const Session& session, const PeerId& peer, bool fence
 void StageRounds::release_leavers(const std::vector<Session>& among) {
   std::vector<std::pair<Session, PeerId>> free;
   for (const auto& [session, member] : members()) {
-    if (!member->leave_asked || member->leave_after >= line_.round_committed) continue;
+    if (member->leaving != Leaving::kAsked || member->leave_after >= line_.round_committed) continue;
     if (std::ranges::find(among, session) != among.end()) free.emplace_back(session, member->member.peer);
   }
   const bool stays = !free.empty() && std::ranges::any_of(members(), [&](const auto& entry) {
@@ -242,7 +234,7 @@ void StageRounds::release_leavers(const std::vector<Session>& among) {
            std::ranges::none_of(free, [&](const auto& one) { return one.first == entry.first; });
   });
   if (!stays && !free.empty()) {  // the anchor would go with them: one asks again
-    book_.find(free.back().first)->leave_asked = false;
+    book_.find(free.back().first)->leaving = Leaving::kSaid;
     free.pop_back();
   }
   for (const auto& [session, peer] : free)
@@ -295,7 +287,7 @@ void StageRounds::say_restored(const RoundCommit& commit, const RecentCommits::T
 
 // ---- the last rounds ----
 
-bool StageRounds::awaited(const MemberState& member) { return member.serves && !member.flushed && !member.ahead; }
+bool StageRounds::awaited(const MemberState& member) { return member.serves() && !member.flushed && !member.ahead(); }
 
 bool StageRounds::last_due() const {
   if (!last_wanted_ || !last_made_) return last_wanted_;
@@ -331,7 +323,7 @@ bool StageRounds::finished() {
   // secure.
   if (no_step && !diloco_active()) last_wanted_ = false;
   if (gave_up_) return true;
-  const bool anyone = std::ranges::any_of(members(), [](const auto& entry) { return entry.second->ready; });
+  const bool anyone = std::ranges::any_of(members(), [](const auto& entry) { return entry.second->ready(); });
   return no_step && (!anyone || !last_wanted_);  // a step waits for whoever comes
 }
 
