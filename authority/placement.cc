@@ -35,7 +35,7 @@ std::vector<StageLoad> Placement::loads() const {
 std::vector<Worker> Placement::workers_without(const PeerId& peer, std::span<const StageLoad> stages) const {
   std::vector<Worker> workers;
   for (const auto& [session, member] : book_.members()) {
-    if (member.member.peer == peer || member.leaves() || !book_.makes_progress(member)) continue;
+    if (member.member.peer == peer || member.leaves() || !detector_.makes_progress(member)) continue;
     Worker worker{.session = session, .peer = member.member.peer, .stage = member.stage, .speed = {}};
     const bool settled = member.member.serving && loop_.now() - member.shown.since >= Moves::kSettled;
     const Capacity& capacity = member.said.capacity;
@@ -65,7 +65,7 @@ std::vector<StageSupply> Placement::supply_without(const PeerId& peer) const {
   for (const auto& [session, member] : book_.members()) {
     if (member.member.peer == peer) continue;
     StageSupply& of = supply[member.stage.value];
-    of.members += book_.makes_progress(member) ? 1 : 0;
+    of.members += detector_.makes_progress(member) ? 1 : 0;
     of.serving += member.member.serving ? 1 : 0;
   }
   return supply;
@@ -83,7 +83,7 @@ Result<StageChoice> Placement::of_joiner(const PeerId& peer, const JoinRequest& 
 
 void Placement::look() {
   if (!options_.rebalance || !moves_.look_due(loop_.now())) return;
-  const MoveOptions how{.horizon = options_.rebalance_horizon, .away = book_.move_time()};
+  const MoveOptions how{.horizon = options_.rebalance_horizon, .away = detector_.move_time()};
   const std::vector<StageLoad> stages = loads();
   const auto move = moves_.look(stages, workers_without({}, stages), how, loop_.now());
   if (!move) return;

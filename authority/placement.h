@@ -2,12 +2,13 @@
 // Where members are wanted: which stage a joiner gets, and which member is asked to serve another one. Shows the
 // planner (planner.h, move_plan.h) the swarm as the authority knows it.
 //
-// Thread: loop only.   Borrows: options, port, loop, book, stages.   Bounds: those of Moves.
+// Thread: loop only.   Borrows: options, port, loop, book, detector, stages.   Bounds: those of Moves.
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "authority/authority_port.h"
+#include "authority/failure_detector.h"
 #include "authority/member_book.h"
 #include "authority/moves.h"
 #include "authority/planner.h"
@@ -18,8 +19,8 @@ namespace shoal {
 class Placement {
  public:
   Placement(const AuthorityOptions& options, AuthorityPort& port, EventLoop& loop, const MemberBook& book,
-            const std::vector<std::unique_ptr<StageRounds>>& stages)
-      : options_(options), port_(port), loop_(loop), book_(book), stages_(stages) {}
+            const FailureDetector& detector, const std::vector<std::unique_ptr<StageRounds>>& stages)
+      : options_(options), port_(port), loop_(loop), book_(book), detector_(detector), stages_(stages) {}
 
   // What its owner asks for comes before what the layout has. ERRORS: as choose_stage().
   Result<StageChoice> of_joiner(const PeerId& peer, const JoinRequest& request) const;
@@ -36,6 +37,7 @@ class Placement {
   AuthorityPort& port_;
   EventLoop& loop_;
   const MemberBook& book_;
+  const FailureDetector& detector_;
   const std::vector<std::unique_ptr<StageRounds>>& stages_;
   Moves moves_;
 };

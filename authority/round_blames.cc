@@ -6,14 +6,14 @@
 
 namespace shoal {
 
-RoundBlames::RoundBlames(StageId stage, const MemberBook& book, const EventLoop& loop)
-    : stage_(stage), book_(book), loop_(loop) {}
+RoundBlames::RoundBlames(StageId stage, const MemberBook& book, const FailureDetector& detector, const EventLoop& loop)
+    : stage_(stage), book_(book), detector_(detector), loop_(loop) {}
 
 void RoundBlames::note_silent(OpenRound& round, const Session& by, const Session& silent) const {
   const auto& members = book_.of(stage_);
   const auto accused = members.find(silent), witness = members.find(by);
   if (accused == members.end() || witness == members.end()) return;
-  if (round.has_contribution(silent) && book_.beats(*accused->second) && book_.beats(*witness->second))
+  if (round.has_contribution(silent) && detector_.beats(*accused->second) && detector_.beats(*witness->second))
     round.find(by)->blame = {silent};
   else if (RoundMember* named = round.find(silent))
     named->silent = true;
@@ -27,7 +27,7 @@ void RoundBlames::count_silent(const OpenRound& round) {
     std::uint32_t& count = member->second->blame.silent_count;  // once an attempt, however many members say it
     // A member that was named, and contributed since and answers us, was not silent.
     const bool came = said.contributed.has_value();
-    if (said.silent && !(came && book_.beats(*member->second))) {
+    if (said.silent && !(came && detector_.beats(*member->second))) {
       if (++count == kSilentMax)
         log_warning("stage ", stage_, ": session ", short_name(session), " brought nothing to ", kSilentMax,
                     " attempts in a row: the next ones go without it until a round is committed");

@@ -4,11 +4,12 @@
 // that beat and cannot exchange bytes one is left out for a time (authority/unreachable_pairs.h, docs/ROUNDS.md "Two
 // members that cannot reach each other"). Under allreduce it misses steps then, so its session ends.
 //
-// State machine without I/O. Thread: loop only.   Borrows: book, loop.   Bounds: those of UnreachablePairs.
+// State machine without I/O. Thread: loop only.   Borrows: book, detector, loop.   Bounds: those of UnreachablePairs.
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "authority/failure_detector.h"
 #include "authority/member_book.h"
 #include "authority/open_round.h"
 #include "authority/unreachable_pairs.h"
@@ -21,7 +22,7 @@ class RoundBlames {
   // Attempts in a row that named a member silent; then the next one goes without it if enough are left.
   static constexpr std::uint32_t kSilentMax = 2;
 
-  RoundBlames(StageId stage, const MemberBook& book, const EventLoop& loop);
+  RoundBlames(StageId stage, const MemberBook& book, const FailureDetector& detector, const EventLoop& loop);
   // `by` says that nothing of `silent` came. A member that brought nothing, or does not beat, is slow or away; else the
   // path between the two is to blame.
   void note_silent(OpenRound& round, const Session& by, const Session& silent) const;
@@ -50,6 +51,7 @@ class RoundBlames {
 
   const StageId stage_;
   const MemberBook& book_;
+  const FailureDetector& detector_;
   const EventLoop& loop_;
   UnreachablePairs pairs_;
 };

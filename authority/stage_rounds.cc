@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "authority/member_decisions.h"
 #include "authority/patience.h"
 #include "common/log.h"
 #include "sync/round_budget.h"
@@ -16,13 +17,17 @@ constexpr std::size_t kReasonMax = 200;  // bytes of a member's words in ours: b
 }  // namespace
 
 StageRounds::StageRounds(StageId stage, const AuthorityOptions& options, AuthorityPort& port, EventLoop& loop,
-                         MemberBook& book, StageHost& host)
+                         DecisionLog& log, MemberBook& book, FailureDetector& detector, RunCourse& course,
+                         MemberDecisions& decisions)
     : options_(options),
       port_(port),
       loop_(loop),
+      log_(log),
       book_(book),
-      host_(host),
-      blames_(stage, book, loop),
+      detector_(detector),
+      course_(course),
+      decisions_(decisions),
+      blames_(stage, book, detector, loop),
       last_commit_at_(loop.now()) {
   line_.stage = stage;
 }
@@ -50,7 +55,7 @@ Duration StageRounds::job_allowance() const {
   constexpr int kTurns = 3;  // to contribute, to prepare, and one for what was measured on other work
   Duration longest{};
   for (const auto& [session, member] : members())
-    longest = std::max(longest, book_.believed(*member, member->jobs.longest_any));
+    longest = std::max(longest, detector_.believed(*member, member->jobs.longest_any));
   return std::min(kTurns * longest, kTurns * kPatienceMax);
 }
 
@@ -105,7 +110,7 @@ std::vector<Session> StageRounds::participants(bool step_round) const {
     ready.push_back(session);
     if (!step_round && member->version != line_.version) continue;
     able.push_back(session);
-    if (blames_.reliable(*member) && (step_round || !book_.away(*member))) reliable.push_back(session);
+    if (blames_.reliable(*member) && (step_round || !detector_.away(*member))) reliable.push_back(session);
   }
   if (2 * reliable.size() > ready.size() && parts_fit(payload(), reliable.size())) return reliable;
   if (2 * able.size() > ready.size()) return able;
@@ -113,7 +118,7 @@ std::vector<Session> StageRounds::participants(bool step_round) const {
 }
 
 void StageRounds::maybe_open() {
-  if (round_ || gave_up_ || !host_.opens_rounds()) return;
+  if (round_ || gave_up_ || !course_.opens_rounds()) return;
   const TimePoint now = loop_.now();
   if (now < retry_at_) return;
   if (now < hold_until_) {
@@ -140,9 +145,9 @@ void StageRounds::open_round(const Step* step, std::vector<Session> members) {
   const Duration budget = budget_of(open.members.size()) + job_allowance();
   open.budget_ms = static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(budget).count());
   open.last = step == nullptr && last_wanted_;
-  open.run_targets = step != nullptr ? step->run_targets : host_.run_targets();
+  open.run_targets = step != nullptr ? step->run_targets : course_.status().run_targets;
   round_.emplace(open, step);
-  host_.decide(LogOpen{open}, [this, id = open.round] {
+  log_.decide(LogOpen{open}, [this, id = open.round] {
     if (round_ && round_->open.round == id) send_open();
   });
 }
@@ -186,12 +191,12 @@ void StageRounds::on_report(const Remote& from, const RoundReport& report) {
   switch (report.kind) {
     case ReportKind::kContributed:
       if (const auto unfit = port_.unfit_for_round(report.stage, from.session, report.entries))
-        return host_.end_session(from.session, "it brought to a round " + *unfit, true, {});
+        return decisions_.end_session(from.session, "it brought to a round " + *unfit, true, {});
       if (options_.entry_targets > 0 && report.weight != report.entries.size() * options_.entry_targets)
-        return host_.end_for_misconduct(from.session, "it brought to a round a weight of " +
-                                                          std::to_string(report.weight) + " for " +
-                                                          std::to_string(report.entries.size()) + " entries of " +
-                                                          std::to_string(options_.entry_targets) + " targets");
+        return decisions_.end_for_misconduct(from.session, "it brought to a round a weight of " +
+                                                               std::to_string(report.weight) + " for " +
+                                                               std::to_string(report.entries.size()) + " entries of " +
+                                                               std::to_string(options_.entry_targets) + " targets");
       book_.find(from.session)->blame.refusals = 0;
       if (!member->contributed) member->contributed = report;
       break;
@@ -230,7 +235,7 @@ void StageRounds::on_refused(MemberState& member, const RoundReport& report) {
   const auto waited = 2 * (loop_.now() - round_->sent_at);  // its clock may go otherwise than ours
   const bool late = report.silent == session && waited >= std::chrono::milliseconds(round_->open.budget_ms);
   if (late || ++member.blame.refusals < kRoundRefusalsMax) return try_decide(false);
-  host_.end_for_misconduct(
+  decisions_.end_for_misconduct(
       session, "it answered " + std::to_string(kRoundRefusalsMax) +
                    " rounds in a row with an error and brought nothing: " + report.reason.substr(0, kReasonMax));
 }
@@ -249,7 +254,7 @@ void StageRounds::on_malformed(const Session& by, const Session& sender, const s
   }
   abandon(reason);
   if (another)
-    host_.end_for_misconduct(by, "it said of one member after another that their parts of a round cannot be used");
+    decisions_.end_for_misconduct(by, "it said of one member after another that their parts of a round cannot be used");
 }
 
 // Slow and silent are two things: as long as bytes move at one member, the others wait for them. A member that does not
@@ -318,7 +323,7 @@ void StageRounds::commit(const Digest& digest) {
   for (const Secured& brought : commit.secured)
     if (const auto unfit = port_.unfit_for_round(line_.stage, brought.session, brought.serials)) {
       abandon("it has what no round may contain");  // it answered since that it holds no such entry any more
-      return host_.end_session(brought.session, "it brought to a round " + *unfit, true, {});
+      return decisions_.end_session(brought.session, "it brought to a round " + *unfit, true, {});
     }
   // Honest members stay far below: ids are given out in order, and not more of them than the run's window.
   if (const auto packed = pack_log_record(LogCommit{commit, 0}); !packed.ok())
@@ -332,13 +337,13 @@ void StageRounds::commit(const Digest& digest) {
   note_agreed(round, digest, commit.version);
   note_rate(round);
   blames_.on_commit(round, digest);
-  host_.decide(LogCommit{commit, port_.paths_logged()}, [this, commit, among = round.open.members] {
+  log_.decide(LogCommit{commit, port_.paths_logged()}, [this, commit, among = round.open.members] {
     line_.last_commit_sent = commit;
     port_.write(event_of(commit));
     for (const auto& [session, member] : members()) send_commit(*member, commit);
     port_.on_round_commit(commit);
     release_leavers(among);
-    host_.check_finished();
+    course_.check_finished();
   });
   name_contradicting(round);
   maybe_open();
@@ -368,7 +373,7 @@ void StageRounds::note_rate(const OpenRound& round) {
 
 void StageRounds::abandon(const std::string& reason) {
   const OpenRound round = take_round();
-  for (MemberState* hidden : blames_.on_abandon(round)) host_.show_serving(*hidden);
+  for (MemberState* hidden : blames_.on_abandon(round)) decisions_.show_serving(*hidden);
   loop_.post(lifetime_.guard([this] { end_left_out(); }));
   retry_at_ = loop_.now() + retry_pause_.next();
   const RoundAbandon told{line_.stage, round.open.round, reason};
@@ -381,7 +386,7 @@ void StageRounds::abandon(const std::string& reason) {
   if (round.open.last && ++last_failures_ >= kLastFailuresMax) last_wanted_ = false;
   loop_.at(retry_at_, lifetime_.guard([this] {
     maybe_open();
-    host_.check_finished();
+    course_.check_finished();
   }));
   name_contradicting(round);
 }

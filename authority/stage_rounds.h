@@ -12,19 +12,21 @@
 //   on_joiner, on_link_up       a member that must fetch was admitted; a member's link is up
 //   on_over                     before a session ends: afterwards no commit may name it
 //   want_last, give_up          the run ends; tend_last, then finished: is anything left to decide
-// And it asks its StageHost.
 // clang-format on
 //
-// Thread: loop only.   Owns: its timers.   Borrows: options, port, loop, book, host.   Bounds: one open round.
+// Thread: loop only.   Owns: its timers.   Borrows: all that it is made with.   Bounds: one open round.
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "authority/authority_port.h"
+#include "authority/decision_log.h"
+#include "authority/failure_detector.h"
 #include "authority/member_book.h"
 #include "authority/open_round.h"
 #include "authority/round_blames.h"
+#include "authority/run_course.h"
 #include "authority/stage_line.h"
 #include "common/backoff.h"
 #include "common/event_loop.h"
@@ -33,34 +35,15 @@
 
 namespace shoal {
 
-// What the rounds of a stage ask of the authority that they belong to.
-class StageHost {
- public:
-  virtual ~StageHost() = default;
-  // Logs the decision, and runs `effect` once it is durable; effects run in the order of the calls.
-  virtual void decide(const LogRecord& record, std::function<void()> effect) = 0;
-  // The session is over: the round that it is in is decided, the list follows. `then` runs after the list left.
-  virtual void end_session(const Session& session, const std::string& reason, bool fenced,
-                           std::function<void()> then) = 0;
-  // The same for what it did: its peer rests before it is admitted again.
-  virtual void end_for_misconduct(const Session& session, const std::string& what) = 0;
-  // The list shows from now on whether it serves.
-  virtual void show_serving(MemberState& member) = 0;
-  // allreduce: the first logged step behind this one; null: none yet.
-  virtual const Step* step_after(StepId done) const = 0;
-  virtual std::uint64_t run_targets() const = 0;
-  virtual bool opens_rounds() const = 0;
-  virtual bool is_over() const = 0;   // end() was called, or the log failed
-  virtual void check_finished() = 0;  // a round was decided: finish() may have nothing left to wait for
-};
+class MemberDecisions;
 
 class StageRounds {
  public:
   // Attempts in a row that a member answered with `failed` before it had contributed: then its session ends.
   static constexpr std::uint32_t kRoundRefusalsMax = 8;
 
-  StageRounds(StageId stage, const AuthorityOptions& options, AuthorityPort& port, EventLoop& loop, MemberBook& book,
-              StageHost& host);
+  StageRounds(StageId stage, const AuthorityOptions& options, AuthorityPort& port, EventLoop& loop, DecisionLog& log,
+              MemberBook& book, FailureDetector& detector, RunCourse& course, MemberDecisions& decisions);
   ~StageRounds();
   StageRounds(const StageRounds&) = delete;
   StageRounds& operator=(const StageRounds&) = delete;
@@ -105,7 +88,7 @@ class StageRounds {
   bool diloco_active() const;
   bool rests(const MemberState& member) const { return blames_.rests(member); }
   // ---- opening ----
-  const Step* next_step() const { return host_.step_after(line_.step_done); }
+  const Step* next_step() const { return course_.step_after(line_.step_done); }
   bool leaver_waits() const;
   bool diloco_due() const;
   std::vector<Session> participants(bool step_round) const;
@@ -147,8 +130,11 @@ class StageRounds {
   const AuthorityOptions& options_;
   AuthorityPort& port_;
   EventLoop& loop_;
+  DecisionLog& log_;
   MemberBook& book_;
-  StageHost& host_;
+  FailureDetector& detector_;
+  RunCourse& course_;
+  MemberDecisions& decisions_;
   StageLine line_;
   RoundBlames blames_;
   std::optional<OpenRound> round_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "authority/member_decisions.h"
 #include "authority/stage_rounds.h"
 #include "common/log.h"
 #include "events/delay.h"
@@ -120,7 +121,7 @@ void StageRounds::on_beat(MemberState& member, const Beat& beat) {
   if (beat.leaving && !member.leaves()) member.leaving = Leaving::kSaid;
   const bool was_ready = member.ready();
   member.enter(phase_after_beat(member.phase(), beat.serving, beat.version, line_.version));
-  if (member.ready() && !was_ready) book_.note_start(loop_.now() - member.fetch.idle_since);
+  if (member.ready() && !was_ready) detector_.note_start(loop_.now() - member.fetch.idle_since);
   line_.note_had(member);
 }
 
@@ -160,7 +161,7 @@ void StageRounds::name_contradicting(const OpenRound& round) {
     if (member == nullptr) continue;
     const std::string what = "it agreed on a weight or tag of the whole that is not that of the contributions";
     if (std::exchange(member->blame.contradicted, true)) {
-      host_.end_for_misconduct(session, what + ", in two rounds");
+      decisions_.end_for_misconduct(session, what + ", in two rounds");
       continue;
     }
     if (diloco_active()) blames_.leave_out(*member);
@@ -175,11 +176,12 @@ void StageRounds::name_contradicting(const OpenRound& round) {
 }
 
 void StageRounds::end_left_out() {
-  if (host_.is_over() || diloco_active()) return;
+  if (course_.is_over() || diloco_active()) return;
   std::vector<Session> out;
   for (const auto& [session, member] : members())
     if (rests(*member)) out.push_back(session);
-  for (const Session& session : out) host_.end_session(session, blames_.ends_because(*book_.find(session)), true, {});
+  for (const Session& session : out)
+    decisions_.end_session(session, blames_.ends_because(*book_.find(session)), true, {});
 }
 
 // Nobody is one that cannot fetch, since nobody else holds the newest version.
@@ -187,15 +189,15 @@ void StageRounds::end_squatters() {
   const TimePoint now = loop_.now();
   const bool to_fetch = !line_.secured || line_.held(members());
   const Duration to_fetch_it = state_patience(payload(), options_.rule) + options_.membership;
-  const Duration patience = std::max(fetch_patience(), to_fetch_it) + book_.start_patience();
+  const Duration patience = std::max(fetch_patience(), to_fetch_it) + detector_.start_patience();
   std::vector<Session> squatters;
   for (const auto& [session, member] : members()) {
-    if (member->ready() || member->leaves() || !to_fetch || host_.is_over()) member->fetch.idle_since = now;
+    if (member->ready() || member->leaves() || !to_fetch || course_.is_over()) member->fetch.idle_since = now;
     if (now - member->fetch.idle_since > patience) squatters.push_back(session);
   }
   for (const Session& session : squatters)
-    host_.end_for_misconduct(session, "it neither fetched the stage's state nor served for " +
-                                          std::to_string(static_cast<int>(seconds_of(patience))) + " s");
+    decisions_.end_for_misconduct(session, "it neither fetched the stage's state nor served for " +
+                                               std::to_string(static_cast<int>(seconds_of(patience))) + " s");
 }
 
 // ---- leaving ----
@@ -238,13 +240,13 @@ void StageRounds::release_leavers(const std::vector<Session>& among) {
     free.pop_back();
   }
   for (const auto& [session, peer] : free)
-    host_.end_session(session, std::string(kLeft), false, [this, peer = peer] { port_.send(peer, Goodbye{}); });
+    decisions_.end_session(session, std::string(kLeft), false, [this, peer = peer] { port_.send(peer, Goodbye{}); });
 }
 
 // ---- going back ----
 
 void StageRounds::maybe_restore() {
-  if (round_ || gave_up_ || host_.is_over() || !line_.missing(members())) return missing_since_.reset();
+  if (round_ || gave_up_ || course_.is_over() || !line_.missing(members())) return missing_since_.reset();
   const TimePoint now = loop_.now();
   if (!missing_since_) missing_since_ = now;
   const auto version = line_.restorable(members());
@@ -272,7 +274,7 @@ void StageRounds::restore_to(Version version) {
     member->settled = 0;
     member->commit_sent_at = loop_.now();
   }
-  host_.decide(LogCommit{commit, port_.paths_logged()}, [this, commit, taken = std::move(taken)] {
+  log_.decide(LogCommit{commit, port_.paths_logged()}, [this, commit, taken = std::move(taken)] {
     line_.last_commit_sent = commit;
     say_restored(commit, taken);
     for (const auto& [session, member] : members()) send_commit(*member, commit);
