@@ -78,10 +78,10 @@ Status LogReplay::replay(const LogStage& record) {
 Status LogReplay::replay(const LogAgain& record) {
   SHOAL_ASSIGN(StageRounds* const stage, stage_of(record.commit.stage));
   stage->line().replay(record, loop_.now());
-  again_.push_back([&port = port_, stage, commit = record.commit]() mutable {
+  again_.push_back([&port = port_, commit = record.commit]() mutable {
     if (commit.back_to) {
       const RecentCommits::TakenBack taken{std::exchange(commit.secured, {}), std::exchange(commit.tag, 0)};
-      return stage->say_restored(commit, taken);
+      return say_restored(port, commit, taken);
     }
     port.write(event_of(commit));
     port.on_round_commit(commit);

@@ -1,13 +1,12 @@
 #include "authority/round_blames.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "authority/member_decisions.h"
 #include "common/log.h"
 
 namespace shoal {
-
-RoundBlames::RoundBlames(StageId stage, const MemberBook& book, const FailureDetector& detector, const EventLoop& loop)
-    : stage_(stage), book_(book), detector_(detector), loop_(loop) {}
 
 void RoundBlames::note_silent(OpenRound& round, const Session& by, const Session& silent) const {
   const auto& members = book_.of(stage_);
@@ -49,7 +48,7 @@ void RoundBlames::say(const UnreachablePairs::LeftOut& out) const {
                             : "let each of them reach the other's address, or stop one of them");
 }
 
-std::vector<MemberState*> RoundBlames::on_abandon(const OpenRound& round) {
+void RoundBlames::on_abandon(const OpenRound& round) {
   count_silent(round);
   const auto& members = book_.of(stage_);
   const auto of_peer = [&](const PeerId& peer) {
@@ -67,12 +66,12 @@ std::vector<MemberState*> RoundBlames::on_abandon(const OpenRound& round) {
     const MemberState* member = of_peer(peer);
     return member == nullptr ? std::uint64_t{0} : member->settled;
   };
-  std::vector<MemberState*> hidden;
+  std::vector<MemberState*> hidden;  // the list shows from now on that they do not serve
   for (const UnreachablePairs::LeftOut& out : pairs_.on_attempt_failed(blames, settled, loop_.now())) {
     say(out);
     if (MemberState* member = of_peer(out.peer)) hidden.push_back(member);
   }
-  return hidden;
+  for (MemberState* member : hidden) decisions_.show_serving(*member);
 }
 
 void RoundBlames::on_commit(const OpenRound& round, const Digest& digest) {
@@ -109,10 +108,39 @@ std::optional<std::string> RoundBlames::keeps_out(const PeerId& peer) const {
          ", and rounds go on without this one; it is tried again by itself";
 }
 
+void RoundBlames::end_left_out() {
+  std::vector<Session> out;
+  for (const auto& [session, member] : book_.of(stage_))
+    if (rests(*member)) out.push_back(session);
+  for (const Session& session : out) decisions_.end_session(session, ends_because(*book_.find(session)), true, {});
+}
+
 std::string RoundBlames::ends_because(const MemberState& member) const {
   const auto why = pairs_.why(member.member.peer, loop_.now());
   return why->malformed ? "left out: it sent parts of a round that peer " + short_name(why->other) + " cannot use"
                         : "left out: it and peer " + short_name(why->other) + " cannot exchange the bytes of a round";
+}
+
+// Once may be a fault of its memory, and the next attempt goes without it where enough are left. A step cannot: the
+// session would end for what it missed, and the next one of the same peer would begin with a clean sheet.
+void RoundBlames::name_contradicting(const OpenRound& round, bool may_leave_out) {
+  for (const Session& session : round.contradicting()) {
+    MemberState* member = book_.find(session);
+    if (member == nullptr) continue;
+    const std::string what = "it agreed on a weight or tag of the whole that is not that of the contributions";
+    if (std::exchange(member->blame.contradicted, true)) {
+      decisions_.end_for_misconduct(session, what + ", in two rounds");
+      continue;
+    }
+    if (may_leave_out) leave_out(*member);
+    port_.write({.event = EventKind::kRoundFailed,
+                 .stage = stage_,
+                 .about = session,
+                 .round = round.open.round,
+                 .cause = what});
+    log_warning("stage ", stage_, ": session ", short_name(session), ": ", what,
+                ". Its session ends at the second time");
+  }
 }
 
 }  // namespace shoal

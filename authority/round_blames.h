@@ -4,7 +4,8 @@
 // that beat and cannot exchange bytes one is left out for a time (authority/unreachable_pairs.h, docs/ROUNDS.md "Two
 // members that cannot reach each other"). Under allreduce it misses steps then, so its session ends.
 //
-// State machine without I/O. Thread: loop only.   Borrows: book, detector, loop.   Bounds: those of UnreachablePairs.
+// State machine without I/O. Thread: loop only.   Borrows: all that it is made with.   Bounds: those of
+// UnreachablePairs.
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,18 +18,26 @@
 
 namespace shoal {
 
+class MemberDecisions;
+
 class RoundBlames {
  public:
   // Attempts in a row that named a member silent; then the next one goes without it if enough are left.
   static constexpr std::uint32_t kSilentMax = 2;
 
-  RoundBlames(StageId stage, const MemberBook& book, const FailureDetector& detector, const EventLoop& loop);
+  RoundBlames(StageId stage, AuthorityPort& port, const EventLoop& loop, MemberBook& book,
+              const FailureDetector& detector, MemberDecisions& decisions)
+      : stage_(stage), port_(port), loop_(loop), book_(book), detector_(detector), decisions_(decisions) {}
   // `by` says that nothing of `silent` came. A member that brought nothing, or does not beat, is slow or away; else the
   // path between the two is to blame.
   void note_silent(OpenRound& round, const Session& by, const Session& silent) const;
-  // The attempt came to nothing: its blames into the books. The members that the list shows as not serving from now on.
-  std::vector<MemberState*> on_abandon(const OpenRound& round);
+  // The attempt came to nothing: its blames into the books.
+  void on_abandon(const OpenRound& round);
   void on_commit(const OpenRound& round, const Digest& digest);
+  // Members whose agreement contradicts what was contributed; at the second time the session ends. REQUIRES: the round
+  // is over. `may_leave_out`: the next attempt may go without them.
+  void name_contradicting(const OpenRound& round, bool may_leave_out);
+  void end_left_out();  // allreduce: their steps go on without them
   void on_over(const PeerId& peer, bool fenced) { fenced ? pairs_.on_gone(peer) : pairs_.on_left(peer); }
   // The last rounds: a member that rests is tried once more, since what it holds would be lost; where a last round has
   // all of the other one of its pair (MemberState.flushed), without that one. With a third member at least: of two each
@@ -41,18 +50,20 @@ class RoundBlames {
   bool reliable(const MemberState& member) const { return member.blame.silent_count < kSilentMax; }
   bool doubted(const MemberState& member) const { return pairs_.doubted(member.member.peer); }
   std::string doubted_because(const MemberState& member) const;  // empty: it is not
-  // Why a joiner has to wait for its trial, and why a member's session ends, where rounds do not go on without it.
+  // Why a joiner has to wait for its trial, where rounds do not go on without it.
   std::optional<std::string> keeps_out(const PeerId& peer) const;
-  std::string ends_because(const MemberState& member) const;  // REQUIRES: rests(member)
 
  private:
   void count_silent(const OpenRound& round);
+  std::string ends_because(const MemberState& member) const;  // REQUIRES: rests(member)
   void say(const UnreachablePairs::LeftOut& out) const;
 
   const StageId stage_;
-  const MemberBook& book_;
-  const FailureDetector& detector_;
+  AuthorityPort& port_;
   const EventLoop& loop_;
+  MemberBook& book_;
+  const FailureDetector& detector_;
+  MemberDecisions& decisions_;
   UnreachablePairs pairs_;
 };
 

@@ -1,17 +1,15 @@
-// Opening and deciding.
 #include "authority/stage_rounds.h"
 
 #include <algorithm>
 
 #include "authority/member_decisions.h"
-#include "authority/patience.h"
 #include "common/log.h"
+#include "events/session_end.h"
 #include "sync/round_budget.h"
 
 namespace shoal {
 namespace {
 
-constexpr std::size_t kLastFailuresMax = 8;
 constexpr std::size_t kReasonMax = 200;  // bytes of a member's words in ours: below limits::kTextMax together
 
 }  // namespace
@@ -27,7 +25,11 @@ StageRounds::StageRounds(StageId stage, const AuthorityOptions& options, Authori
       detector_(detector),
       course_(course),
       decisions_(decisions),
-      blames_(stage, book, detector, loop),
+      blames_(stage, port, loop, book, detector, decisions),
+      times_(stage, options, book, detector),
+      fetches_(options, loop, detector, times_),
+      repeats_(port, loop),
+      restore_(options, port, loop, log, book, repeats_, line_),
       last_commit_at_(loop.now()) {
   line_.stage = stage;
 }
@@ -42,94 +44,33 @@ bool StageRounds::diloco_active() const {
 
 // ---- opening ----
 
-std::uint64_t StageRounds::payload() const {
-  return line_.stage.value < options_.payload_bytes.size() ? options_.payload_bytes[line_.stage.value] : 0;
-}
-
-Duration StageRounds::budget_of(std::size_t members) const {
-  if (options_.round_budget > Duration(0)) return options_.round_budget;
-  return round_budget(payload(), members, slowest_rate_);
-}
-
-Duration StageRounds::job_allowance() const {
-  constexpr int kTurns = 3;  // to contribute, to prepare, and one for what was measured on other work
-  Duration longest{};
-  for (const auto& [session, member] : members())
-    longest = std::max(longest, detector_.believed(*member, member->jobs.longest_any));
-  return std::min(kTurns * longest, kTurns * kPatienceMax);
-}
-
-Duration StageRounds::fetch_patience() const { return budget_of(2) + job_allowance() + options_.membership; }
-
 bool StageRounds::enough_for_parts(std::size_t members) {
-  const bool fit = parts_fit(payload(), members);
+  const bool fit = parts_fit(times_.payload(), members);
   if (!fit && !too_few_said_)
     log_warning("stage ", line_.stage, ": a round among ", members, " replicas would send ",
-                part_bytes(payload(), members) >> 20, " MiB at a time, and a transfer has at most ",
+                part_bytes(times_.payload(), members) >> 20, " MiB at a time, and a transfer has at most ",
                 limits::kTransferBytesMax >> 20, " MiB: the stage makes no round before it has ",
-                members_needed(payload()), " replicas. HINT: shoal join TICKET --stage ", line_.stage);
+                members_needed(times_.payload()), " replicas. HINT: shoal join TICKET --stage ", line_.stage);
   too_few_said_ = !fit;
-  if (!fit) last_wanted_ = false;
+  if (!fit) last_.drop();
   return fit;
 }
 
-// Somebody asked to leave and could take part in a round at once.
-bool StageRounds::leaver_waits() const {
-  return std::ranges::any_of(members(), [&](const auto& entry) {
-    ++looked_at_;
-    const MemberState& member = *entry.second;
-    return member.leaving == Leaving::kAsked && !rests(member) && line_.has_newest(member);
-  });
-}
-
-bool StageRounds::diloco_due() const {
+bool StageRounds::diloco_due() {
   if (!diloco_active()) return false;
-  if (leaver_waits() || last_due()) return true;
-  std::uint64_t settled = 0, wanted = 0;
-  for (const auto& [session, member] : members()) {
-    ++looked_at_;
-    if (!line_.has_newest(*member) || rests(*member)) continue;
-    settled += member->settled;
-    if (!blames_.doubted(*member)) wanted += options_.round_targets;
-  }
-  if (settled == 0) return false;
-  if (wanted > 0 && settled >= wanted) return true;
-  return options_.round_cap > Duration(0) && loop_.now() - last_commit_at_ >= options_.round_cap;
-}
-
-// The members that take part: more than half of those who are ready and not behind, or nobody yet. Steps need everybody
-// who may hold entries of them, also a member that still writes the commit of the step before; deltas need the same
-// anchor, and go on without those that are away: in a large stage somebody always is, and each would hold the others
-// until its membership time is over. In the order of the sessions, which all members share.
-std::vector<Session> StageRounds::participants(bool step_round) const {
-  std::vector<Session> ready, able, reliable;
-  for (const auto& [session, member] : members()) {
-    ++looked_at_;
-    if (!member->ready() || rests(*member)) continue;
-    if (!step_round && member->fetch.since) continue;
-    ready.push_back(session);
-    if (!step_round && member->version != line_.version) continue;
-    able.push_back(session);
-    if (blames_.reliable(*member) && (step_round || !detector_.away(*member))) reliable.push_back(session);
-  }
-  if (2 * reliable.size() > ready.size() && parts_fit(payload(), reliable.size())) return reliable;
-  if (2 * able.size() > ready.size()) return able;
-  return {};
+  if (leaver_waits(view()) || last_.due(line_, members(), blames_)) return true;
+  const bool cap_over = options_.round_cap > Duration(0) && loop_.now() - last_commit_at_ >= options_.round_cap;
+  return targets_due(view(), options_.round_targets, cap_over);
 }
 
 void StageRounds::maybe_open() {
   if (round_ || gave_up_ || !course_.opens_rounds()) return;
   const TimePoint now = loop_.now();
   if (now < retry_at_) return;
-  if (now < hold_until_) {
-    for (const auto& [session, member] : members()) {
-      ++looked_at_;
-      if (member->to_fetch() || member->fetch.since) return;
-    }
-  }
+  if (fetches_.hold_rounds() && somebody_fetches(view())) return;
   const Step* step = next_step();
   if (step == nullptr && !diloco_due()) return;
-  std::vector<Session> able = participants(step != nullptr);
+  std::vector<Session> able = who_takes_part(view(), step != nullptr);
   if (!able.empty() && enough_for_parts(able.size())) open_round(step, std::move(able));
 }
 
@@ -142,9 +83,9 @@ void StageRounds::open_round(const Step* step, std::vector<Session> members) {
   if (step != nullptr) open.step = step->step;
   open.base = line_.version;
   open.members = std::move(members);
-  const Duration budget = budget_of(open.members.size()) + job_allowance();
+  const Duration budget = times_.budget(open.members.size());
   open.budget_ms = static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(budget).count());
-  open.last = step == nullptr && last_wanted_;
+  open.last = step == nullptr && last_.wanted();
   open.run_targets = step != nullptr ? step->run_targets : course_.status().run_targets;
   round_.emplace(open, step);
   log_.decide(LogOpen{open}, [this, id = open.round] {
@@ -159,7 +100,7 @@ void StageRounds::send_open() {
   // A little more than the members have, so that their word on silent members comes first.
   const Duration budget = std::chrono::milliseconds(open.budget_ms);
   round_->ends_at = loop_.now() + budget + budget / 10;
-  const Duration to_contribute = options_.round_budget > Duration(0) ? budget : kRoundBudgetFloor + job_allowance();
+  const Duration to_contribute = times_.to_contribute(budget);
   round_->budget = loop_.after(to_contribute + to_contribute / 10, [this] { on_budget(); });
   port_.write({.event = EventKind::kRoundOpen,
                .stage = open.stage,
@@ -180,7 +121,7 @@ void StageRounds::on_report(const Remote& from, const RoundReport& report) {
   if (known == nullptr) return;
   if (!round_ || round_->open.round != report.round) {
     if (line_.last_commit_sent && line_.last_commit_sent->round == report.round)
-      send_commit(*known, *line_.last_commit_sent);
+      repeats_.send_commit(*known, *line_.last_commit_sent);
     else if (report.round > line_.round_committed && report.round <= line_.round_used &&
              report.round != line_.last_commit.value_or(RoundCommit{}).round)
       port_.send(from.peer, RoundAbandon{report.stage, report.round, "this round is over"});
@@ -312,7 +253,7 @@ void StageRounds::try_decide(bool grace_over) {
 
 OpenRound StageRounds::take_round() {
   OpenRound round = *std::exchange(round_, std::nullopt);
-  hold_until_ = std::max(hold_until_, loop_.now() + std::exchange(hold_for_, Duration(0)));
+  fetches_.on_round_over();
   for (const TimerId timer : {round.budget, round.grace})
     if (timer != 0) loop_.cancel(timer);
   return round;
@@ -333,19 +274,19 @@ void StageRounds::commit(const Digest& digest) {
   book_.note_commit(commit, {});
   last_commit_at_ = loop_.now();
   retry_pause_.reset();
-  last_failures_ = 0;
+  last_.on_any_commit();
   note_agreed(round, digest, commit.version);
-  note_rate(round);
+  times_.note_round(round.members.size(), loop_.now() - round.sent_at);
   blames_.on_commit(round, digest);
   log_.decide(LogCommit{commit, port_.paths_logged()}, [this, commit, among = round.open.members] {
     line_.last_commit_sent = commit;
     port_.write(event_of(commit));
-    for (const auto& [session, member] : members()) send_commit(*member, commit);
+    for (const auto& [session, member] : members()) repeats_.send_commit(*member, commit);
     port_.on_round_commit(commit);
     release_leavers(among);
     course_.check_finished();
   });
-  name_contradicting(round);
+  blames_.name_contradicting(round, diloco_active());
   maybe_open();
 }
 
@@ -358,23 +299,15 @@ void StageRounds::note_agreed(const OpenRound& round, const Digest& digest, Vers
     if (round.open.last && round.has_contribution(session)) member->flushed = true;
     if (round.agrees_on(session, digest)) member->version = version;
   }
-  if (!round.open.last) return;
-  last_made_ = true;
-  last_until_ = loop_.now() + fetch_patience();
-}
-
-void StageRounds::note_rate(const OpenRound& round) {
-  const std::size_t members = round.members.size();
-  const double took = seconds_of(loop_.now() - round.sent_at);
-  if (line_.stage.value >= options_.payload_bytes.size() || members < 2 || took <= 0) return;
-  const double rate = static_cast<double>(round_bytes(payload(), members)) / took;
-  slowest_rate_ = slowest_rate_ > 0 ? std::min(slowest_rate_, rate) : rate;
+  if (round.open.last) last_.on_commit(loop_.now() + times_.to_fetch());
 }
 
 void StageRounds::abandon(const std::string& reason) {
   const OpenRound round = take_round();
-  for (MemberState* hidden : blames_.on_abandon(round)) decisions_.show_serving(*hidden);
-  loop_.post(lifetime_.guard([this] { end_left_out(); }));
+  blames_.on_abandon(round);
+  loop_.post(lifetime_.guard([this] {
+    if (!course_.is_over() && !diloco_active()) blames_.end_left_out();
+  }));
   retry_at_ = loop_.now() + retry_pause_.next();
   const RoundAbandon told{line_.stage, round.open.round, reason};
   line_.last_abandon = told;
@@ -383,12 +316,83 @@ void StageRounds::abandon(const std::string& reason) {
     for (const Session& member : round.open.members) book_.send_to(member, told);
   }
   port_.on_round_abandoned(told);
-  if (round.open.last && ++last_failures_ >= kLastFailuresMax) last_wanted_ = false;
+  if (round.open.last) last_.on_abandon();
   loop_.at(retry_at_, lifetime_.guard([this] {
     maybe_open();
     course_.check_finished();
   }));
-  name_contradicting(round);
+  blames_.name_contradicting(round, diloco_active());
+}
+
+// ---- leaving ----
+
+bool StageRounds::waits_for_round(MemberState& member, const Leave& leave) {
+  const Session& session = member.member.session;
+  const bool in_round = round_ && round_->find(session) != nullptr;
+  if (!in_round && !(leave.round_wanted && member.ready() && !rests(member))) return false;
+  if (member.leaving != Leaving::kAsked && in_round && diloco_active() && round_->has_contribution(session))
+    member.leave_after = round_->open.round;
+  member.leaving = Leaving::kAsked;
+  return true;
+}
+
+void StageRounds::on_over(const Session& session, const PeerId& peer, bool fenced) {
+  if (round_ && round_->find(session) != nullptr) {
+    if (round_->sent) try_decide(true);
+    if (round_) {
+      abandon("a member's session is over");
+      retry_pause_.reset();
+      retry_at_ = loop_.now();
+    }
+  }
+  blames_.on_over(peer, fenced);
+}
+
+void StageRounds::release_leavers(const std::vector<Session>& among) {
+  std::vector<std::pair<Session, PeerId>> free;  // the end of one may be that of another
+  for (const Session& session : who_may_leave(view(), among))
+    free.emplace_back(session, book_.find(session)->member.peer);
+  for (const auto& [session, peer] : free)
+    decisions_.end_session(session, std::string(kLeft), false, [this, peer = peer] { port_.send(peer, Goodbye{}); });
+}
+
+// ---- between rounds ----
+
+void StageRounds::end_squatters() {
+  const Duration patience = times_.to_serve();
+  for (const Session& session : fetches_.squatters(line_, members(), patience, course_.is_over()))
+    decisions_.end_for_misconduct(session, "it neither fetched the stage's state nor served for " +
+                                               std::to_string(static_cast<int>(seconds_of(patience))) + " s");
+}
+
+void StageRounds::maybe_restore() {
+  if (!restore_.look(!round_ && !gave_up_ && !course_.is_over())) return;
+  last_commit_at_ = loop_.now();
+  retry_pause_.reset();
+}
+
+// ---- the last rounds ----
+
+void StageRounds::want_last() {
+  if (!traits_of(options_.rule).every_step) last_.want();
+  blames_.try_now();
+  maybe_open();
+}
+
+bool StageRounds::finished() {
+  if (round_) return false;
+  const bool no_step = next_step() == nullptr;
+  // With steps still to come that nobody sends, the warm-up never ends: there is nothing beyond the last step to
+  // secure.
+  if (no_step && !diloco_active()) last_.drop();
+  if (gave_up_) return true;
+  const bool anyone = std::ranges::any_of(members(), [](const auto& entry) { return entry.second->ready(); });
+  return no_step && (!anyone || !last_.wanted());  // a step waits for whoever comes
+}
+
+void StageRounds::give_up() {
+  gave_up_ = true;
+  if (round_) abandon("the run ends without waiting for it");
 }
 
 }  // namespace shoal

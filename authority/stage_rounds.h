@@ -23,11 +23,18 @@
 #include "authority/authority_port.h"
 #include "authority/decision_log.h"
 #include "authority/failure_detector.h"
+#include "authority/last_rounds.h"
 #include "authority/member_book.h"
 #include "authority/open_round.h"
 #include "authority/round_blames.h"
+#include "authority/round_opening.h"
+#include "authority/round_repeats.h"
+#include "authority/round_times.h"
 #include "authority/run_course.h"
+#include "authority/stage_fetches.h"
 #include "authority/stage_line.h"
+#include "authority/stage_restore.h"
+#include "authority/stage_status.h"
 #include "common/backoff.h"
 #include "common/event_loop.h"
 #include "common/lifetime.h"
@@ -51,7 +58,7 @@ class StageRounds {
   StageLine& line() { return line_; }
   const StageLine& line() const { return line_; }
   const RoundBlames& blames() const { return blames_; }
-  StageStatus status() const;
+  StageStatus status() const { return status_of(line_, members(), restore_.missing_for(), options_.restore_after); }
   // Members that were looked at so far to see whether a round is due. A beat looks at those of its own stage.
   std::uint64_t looked_at() const { return looked_at_; }
 
@@ -60,11 +67,11 @@ class StageRounds {
   void end_squatters();
   void maybe_restore();  // goes back to an earlier version where nobody has held the newest for long enough
   void on_report(const Remote& from, const RoundReport& report);
-  void on_joiner();  // a member that must fetch came
-  void on_beat(MemberState& member, const Beat& beat);
-  void on_link_up(MemberState& member);
+  void on_joiner() { fetches_.on_joiner(round_.has_value()); }  // a member that must fetch came
+  void on_beat(MemberState& member, const Beat& beat) { fetches_.on_beat(member, beat, line_, round_.has_value()); }
+  void on_link_up(MemberState& member) { repeats_.on_link_up(member, line_, open_round_or_null()); }
   // Messages are not reliable: what it should have by now is sent again, at most once a second.
-  void repeat(MemberState& member);
+  void repeat(MemberState& member) { repeats_.repeat(member, line_, open_round_or_null()); }
   // It wants to leave. False: nothing of it waits for a round, so that its session may end at once.
   bool waits_for_round(MemberState& member, const Leave& leave);
   void on_over(const Session& session, const PeerId& peer, bool fenced);
@@ -75,32 +82,25 @@ class StageRounds {
   // Another serving member holds the newest version, or there is none yet.
   bool held_without(const Session& session) const { return !line_.secured || line_.held(members(), session); }
 
-  void want_last();  // Authority::finish
-  void tend_last();  // after the first last round: whether a member is still waited for
-  bool finished();   // nothing is left to decide
-  void give_up();    // no round any more; the open one is abandoned
-
-  // Tells of a commit that goes back.
-  void say_restored(const RoundCommit& commit, const RecentCommits::TakenBack& taken);
+  void want_last();   // Authority::finish
+  void tend_last() {  // after the first last round: whether a member is still waited for
+    if (!round_) last_.tend(members(), blames_, loop_.now());
+  }
+  bool finished();  // nothing is left to decide
+  void give_up();   // no round any more; the open one is abandoned
 
  private:
+  OpenRound* open_round_or_null() { return round_ ? &*round_ : nullptr; }
   const MembersOfStage& members() const { return book_.of(line_.stage); }
   bool diloco_active() const;
   bool rests(const MemberState& member) const { return blames_.rests(member); }
   // ---- opening ----
   const Step* next_step() const { return course_.step_after(line_.step_done); }
-  bool leaver_waits() const;
-  bool diloco_due() const;
-  std::vector<Session> participants(bool step_round) const;
+  StageView view() { return {line_, members(), blames_, detector_, times_.payload(), looked_at_}; }
+  bool diloco_due();
   bool enough_for_parts(std::size_t members);  // says so when not; then nobody waits for the last round
   void open_round(const Step* step, std::vector<Session> members);
   void send_open();
-  std::uint64_t payload() const;  // bytes of what a member brings; 0: not known
-  Duration budget_of(std::size_t members) const;
-  // What a round's members may need until their devices are free for it: it takes its turns between their jobs.
-  Duration job_allowance() const;
-  // In which a member that fetches the state must have it: after that nothing waits for it.
-  Duration fetch_patience() const;
   // ---- deciding ----
   void on_failed(const Remote& from, const RoundReport& report);
   // It answered the opening with `failed`, and brought nothing.
@@ -109,23 +109,11 @@ class StageRounds {
   void check_stall();
   void on_budget();
   void try_decide(bool grace_over);
-  void name_contradicting(const OpenRound& round);  // REQUIRES: it is over
   void commit(const Digest& digest);
   void note_agreed(const OpenRound& round, const Digest& digest, Version version);
-  void note_rate(const OpenRound& round);
   void abandon(const std::string& reason);
   OpenRound take_round();  // the stage has none any more
-  void end_left_out();     // allreduce: their steps go on without them
-  // ---- between rounds ----
-  // In front of a commit that does not name it: the last one that does.
-  void send_commit(const MemberState& member, const RoundCommit& commit);
-  void note_fetch(MemberState& member, const Beat& beat);
-  // No new round for so long, so that whoever fetches is not overtaken; not before `allowed_at`, which it moves on.
-  bool hold(Duration time, TimePoint& allowed_at);
   void release_leavers(const std::vector<Session>& among);
-  void restore_to(Version version);
-  bool last_due() const;
-  static bool awaited(const MemberState& member);  // it may hold what no last round has
 
   const AuthorityOptions& options_;
   AuthorityPort& port_;
@@ -137,21 +125,18 @@ class StageRounds {
   MemberDecisions& decisions_;
   StageLine line_;
   RoundBlames blames_;
+  RoundTimes times_;
+  StageFetches fetches_;
+  RoundRepeats repeats_;
+  StageRestore restore_;
+  LastRounds last_;
   std::optional<OpenRound> round_;
   TimePoint last_commit_at_{};
-  TimePoint retry_at_{}, hold_until_{};
-  Duration hold_for_{};  // from the end of the round that was open when it began; zero: that is over
-  TimePoint join_hold_allowed_at_{}, fetch_hold_allowed_at_{};
-  Backoff retry_pause_{100ms, 5s};          // between attempts that come to nothing
-  double slowest_rate_ = 0;                 // bytes/s of a member in the slowest committed round; 0 = none yet
-  bool too_few_said_ = false;               // too few members for the parts of a round
-  std::optional<TimePoint> missing_since_;  // nobody holds the newest version
+  TimePoint retry_at_{};
+  Backoff retry_pause_{100ms, 5s};  // between attempts that come to nothing
+  bool too_few_said_ = false;       // too few members for the parts of a round
   bool gave_up_ = false;
-  bool last_wanted_ = false;  // want_last(), and somebody may hold what no last round has
-  bool last_made_ = false;    // one was committed
-  TimePoint last_until_{};    // after it nobody is waited for, once last_made_
-  std::size_t last_failures_ = 0;
-  mutable std::uint64_t looked_at_ = 0;
+  std::uint64_t looked_at_ = 0;
   Lifetime lifetime_;
 };
 

@@ -1,0 +1,69 @@
+#include "authority/round_opening.h"
+
+#include <algorithm>
+
+#include "sync/round_budget.h"
+
+namespace shoal {
+
+std::vector<Session> who_takes_part(const StageView& view, bool step_round) {
+  std::vector<Session> ready, able, reliable;
+  for (const auto& [session, member] : view.members) {
+    ++view.looked_at;
+    if (!member->ready() || view.blames.rests(*member)) continue;
+    if (!step_round && member->fetch.since) continue;
+    ready.push_back(session);
+    if (!step_round && member->version != view.line.version) continue;
+    able.push_back(session);
+    if (view.blames.reliable(*member) && (step_round || !view.detector.away(*member))) reliable.push_back(session);
+  }
+  if (2 * reliable.size() > ready.size() && parts_fit(view.payload, reliable.size())) return reliable;
+  if (2 * able.size() > ready.size()) return able;
+  return {};
+}
+
+bool leaver_waits(const StageView& view) {
+  return std::ranges::any_of(view.members, [&](const auto& entry) {
+    ++view.looked_at;
+    const MemberState& member = *entry.second;
+    return member.leaving == Leaving::kAsked && !view.blames.rests(member) && view.line.has_newest(member);
+  });
+}
+
+bool targets_due(const StageView& view, std::uint64_t round_targets, bool cap_over) {
+  std::uint64_t settled = 0, wanted = 0;
+  for (const auto& [session, member] : view.members) {
+    ++view.looked_at;
+    if (!view.line.has_newest(*member) || view.blames.rests(*member)) continue;
+    settled += member->settled;
+    if (!view.blames.doubted(*member)) wanted += round_targets;
+  }
+  if (settled == 0) return false;
+  if (wanted > 0 && settled >= wanted) return true;
+  return cap_over;
+}
+
+bool somebody_fetches(const StageView& view) {
+  for (const auto& [session, member] : view.members) {
+    ++view.looked_at;
+    if (member->to_fetch() || member->fetch.since) return true;
+  }
+  return false;
+}
+
+std::vector<Session> who_may_leave(const StageView& view, const std::vector<Session>& among) {
+  std::vector<Session> free;
+  for (const auto& [session, member] : view.members) {
+    if (member->leaving != Leaving::kAsked || member->leave_after >= view.line.round_committed) continue;
+    if (std::ranges::find(among, session) != among.end()) free.push_back(session);
+  }
+  const bool stays = std::ranges::any_of(view.members, [&](const auto& entry) {
+    return view.line.has_newest(*entry.second) && std::ranges::find(free, entry.first) == free.end();
+  });
+  if (stays || free.empty()) return free;
+  view.members.at(free.back())->leaving = Leaving::kSaid;  // the anchor would go with them: one asks again
+  free.pop_back();
+  return free;
+}
+
+}  // namespace shoal

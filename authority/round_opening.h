@@ -1,0 +1,37 @@
+#pragma once
+// Whether a round of a stage is due, which members take part, and which may leave behind it: functions of what the
+// authority knows of the stage. Thread: loop only.
+#include <cstdint>
+#include <vector>
+
+#include "authority/failure_detector.h"
+#include "authority/round_blames.h"
+#include "authority/stage_line.h"
+
+namespace shoal {
+
+struct StageView {
+  const StageLine& line;
+  const MembersOfStage& members;
+  const RoundBlames& blames;
+  const FailureDetector& detector;
+  std::uint64_t payload = 0;  // bytes of what a member brings; 0: not known
+  std::uint64_t& looked_at;   // members that were looked at
+};
+
+// The members that take part: more than half of those who are ready and not behind, or nobody yet. Steps need everybody
+// who may hold entries of them, also a member that still writes the commit of the step before; deltas need the same
+// anchor, and go on without those that are away: in a large stage somebody always is, and each would hold the others
+// until its membership time is over. In the order of the sessions, which all members share.
+std::vector<Session> who_takes_part(const StageView& view, bool step_round);
+// Somebody asked to leave and could take part in a round at once.
+bool leaver_waits(const StageView& view);
+// What the members that could take part have settled comes to `round_targets` for each of them, or to anything where
+// the time cap is over.
+bool targets_due(const StageView& view, std::uint64_t round_targets, bool cap_over);
+bool somebody_fetches(const StageView& view);
+// Members that asked to leave may go when a round that they were part of (`among`) is committed. If the anchor would go
+// with them, one asks again.
+std::vector<Session> who_may_leave(const StageView& view, const std::vector<Session>& among);
+
+}  // namespace shoal
