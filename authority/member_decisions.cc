@@ -70,8 +70,8 @@ void MemberDecisions::admit(const Remote& from, const JoinRequest& request, cons
   std::optional<Session> older;
   for (const auto& [session, member] : book_.members())
     if (member.member.peer == from.peer) older = session;
-  const std::vector<std::string> addresses = usable_addresses(request.addresses);
-  if (!lists_.fits(present_list(), addresses, older))
+  const Whereabouts whereabouts = usable(request.whereabouts);
+  if (!lists_.fits(present_list(), whereabouts, older))
     return port_.send(from.peer, refusal("the run has as many members as its signed list has room for (" +
                                          std::to_string(options_.list_bytes_max >> 10) + " KiB)"));
   if (older) end_session(*older, "replaced by a newer session of the same peer", true, {});
@@ -80,7 +80,7 @@ void MemberDecisions::admit(const Remote& from, const JoinRequest& request, cons
   MemberState& member = book_.place(from.session, choice.stage);
   member.member.session = from.session;
   member.member.peer = from.peer;
-  member.member.addresses = addresses;
+  member.member.whereabouts = whereabouts;
   member.of_this_life = true;
   member.beats.heard_at = member.fetch.idle_since = member.jobs.present_from = loop_.now();
   member.enter(stage.line().secured ? MemberPhase::kFetching : MemberPhase::kIdle);

@@ -30,7 +30,7 @@ class MemberLists {
   // `heads`: the stages without their members.
   MemberList list_of(std::vector<StageMembers> heads) const;
   // The signed list with one more member, and without `older`.
-  bool fits(MemberList list, const std::vector<std::string>& addresses, const std::optional<Session>& older) const;
+  bool fits(MemberList list, const Whereabouts& whereabouts, const std::optional<Session>& older) const;
   // REQUIRES: in the order of the decisions. The trainer routes by it at once, members hear of it in a while.
   void publish(MemberList list);
   const MemberList& published() const { return published_; }
