@@ -2,20 +2,17 @@
 
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <thread>
 
-#include "demo/file_tail.h"
+#include "events/books/merged_lines.h"
 
 namespace shoal {
 namespace {
 
-using Json = nlohmann::json;
-
 struct Times {
   double entry = 0, forward = 0, counted = 0;
 };
-using Microbatches = std::map<std::string, Times>;
+using Microbatches = std::map<MicrobatchId, Times>;
 
 struct Mean {
   double sum = 0;
@@ -28,20 +25,21 @@ struct Mean {
   double value() const { return count == 0 ? 0 : sum / count; }
 };
 
-Microbatches read_stage(const std::string& path, double from, double to) {
-  Microbatches microbatches;
-  for (const std::string& line : FileTail(path).new_lines()) {
-    const Json event = Json::parse(line, nullptr, false);
-    if (!event.is_object()) continue;
-    const double time = event.value("time", 0.0);
-    if (time < from || time > to) continue;
-    const std::string name = event.value("event", "");
-    const std::string id = event.value("microbatch", "");
-    if (name == "entry") microbatches[id].entry = time;
-    if (name == "forward") microbatches[id].forward = time;
-    if (name == "counted") microbatches[id].counted = time;
+// By stage.
+Result<std::vector<Microbatches>> read_stages(const HopFigures& figures, std::uint16_t stages) {
+  SHOAL_ASSIGN(MergedLines lines, MergedLines::whole(figures.events_folder));
+  for (std::vector<Microbatches> read(stages);;) {
+    SHOAL_ASSIGN(const std::optional<SeenEvent> event, lines.next());
+    if (!event) return read;
+    const EventRecord& r = event->record;
+    if (event->of_trainer || event->time < figures.from || event->time > figures.to) continue;
+    if (!r.microbatch || !r.stage || r.stage->value >= stages) continue;
+    if (r.event != EventKind::kEntry && r.event != EventKind::kForward && r.event != EventKind::kCounted) continue;
+    Times& times = read[r.stage->value][*r.microbatch];
+    (r.event == EventKind::kEntry     ? times.entry
+     : r.event == EventKind::kForward ? times.forward
+                                      : times.counted) = event->time;
   }
-  return microbatches;
 }
 
 std::string format(const char* form, auto... values) {
@@ -52,11 +50,8 @@ std::string format(const char* form, auto... values) {
 
 }  // namespace
 
-std::vector<StageWay> stage_ways(const HopFigures& figures, std::uint16_t stages) {
-  std::vector<Microbatches> read;
-  for (std::uint16_t k = 0; k < stages; ++k)
-    read.push_back(
-        read_stage(figures.events_folder + "/stage-" + std::to_string(k) + ".jsonl", figures.from, figures.to));
+Result<std::vector<StageWay>> stage_ways(const HopFigures& figures, std::uint16_t stages) {
+  SHOAL_ASSIGN(const std::vector<Microbatches> read, read_stages(figures, stages));
   std::vector<StageWay> ways;
   for (std::uint16_t k = 0; k < stages; ++k) {
     Mean forward, above, down, up;
@@ -99,9 +94,10 @@ std::string profile_text(const HopFigures& figures, const HopSetting& setting) {
   text += "  a microbatch's way, mean milliseconds\n";
   text += "    stage   entry>forward   forward>entry above   gradient above>here   forward>gradient\n";
   const auto ways = stage_ways(figures, setting.stages);
-  for (std::size_t k = 0; k < ways.size(); ++k) {
-    text += format("    %5zu   %13.1f   %19.2f   %19.1f   %16.1f\n", k, ways[k].forward, ways[k].hop_down,
-                   ways[k].hop_up, ways[k].above);
+  for (std::size_t k = 0; ways.ok() && k < ways->size(); ++k) {
+    const StageWay& way = (*ways)[k];
+    text +=
+        format("    %5zu   %13.1f   %19.2f   %19.1f   %16.1f\n", k, way.forward, way.hop_down, way.hop_up, way.above);
   }
   text += format("  hop timers fired: %llu\n", static_cast<unsigned long long>(figures.hop_timers));
   return text;

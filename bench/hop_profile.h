@@ -16,7 +16,7 @@ struct StageWay {
   double hop_down = 0;  // forward computed here until admitted above (its header has arrived); 0 at the last stage
   double hop_up = 0;    // gradient added above until added here: gradient on the way, queue, compute; 0 at the last
 };
-std::vector<StageWay> stage_ways(const HopFigures& figures, std::uint16_t stages);
+Result<std::vector<StageWay>> stage_ways(const HopFigures& figures, std::uint16_t stages);
 
 // Tables for people.
 std::string profile_text(const HopFigures& figures, const HopSetting& setting);

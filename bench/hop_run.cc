@@ -4,19 +4,18 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
 #include "common/os/offspring.h"
 #include "common/os/thread_loop.h"
 #include "demo/file_tail.h"
+#include "events/books/merged_lines.h"
 
 namespace shoal {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 constexpr Duration kPoll = 20ms;
 constexpr Duration kTicketBudget = 30s;
@@ -54,7 +53,11 @@ class Watch {
     processes_.push_back({std::move(name), log + ".err", std::move(child)});
     return &processes_.back().child;
   }
-  void follow(const std::string& events) { trainers_.push_back({FileTail(events), {}, {}}); }
+  Status follow(const std::string& events) {
+    SHOAL_ASSIGN(const EventSource source, growing_source(events));
+    trainers_.push_back({EventLines(source, true), {}, {}});
+    return {};
+  }
 
   Result<std::string> line_of(const std::string& path, const std::string& begins, Duration budget) {
     FileTail file(path);
@@ -75,7 +78,8 @@ class Watch {
     while (true) {
       bool all_began = true, all_ended = true, heard_now = false;
       for (Trainer& trainer : trainers_) {
-        heard_now |= read(trainer);
+        SHOAL_ASSIGN(const bool heard_it, read(trainer));
+        heard_now |= heard_it;
         all_began &= trainer.first.has_value();
         all_ended &= trainer.last.has_value();
       }
@@ -105,23 +109,20 @@ class Watch {
 
  private:
   struct Trainer {
-    FileTail events;
+    EventLines events;
     std::optional<TrainMark> first, last;  // the ends of the measure
   };
 
-  bool read(Trainer& trainer) {
-    bool heard = false;
-    for (const std::string& line : trainer.events.new_lines()) {
-      if (line.find("\"event\":\"train\"") == std::string::npos) continue;
-      const Json event = Json::parse(line, nullptr, false);
-      if (!event.is_object()) continue;
-      const TrainMark mark{event.value("time", 0.0), event.value("targets", 0.0),
-                           event.value("step", std::uint64_t{0})};
+  Result<bool> read(Trainer& trainer) {
+    for (bool heard = false;;) {
+      SHOAL_ASSIGN(const ReadEvent* const event, trainer.events.next());
+      if (event == nullptr) return heard;
+      if (!event->is(EventKind::kTrain) || !event->targets || !event->step) continue;
+      const TrainMark mark{event->time, static_cast<double>(*event->targets), event->step->value};
       heard = true;
       if (mark.step == setting_.warm_steps) trainer.first = mark;
       if (mark.step == setting_.warm_steps + setting_.steps) trainer.last = mark;
     }
-    return heard;
   }
 
   Status check() {
@@ -158,13 +159,13 @@ Result<std::string> write_run_file(const HopSetting& setting, const std::string&
   return path;
 }
 
-std::uint64_t count_lines_with(const std::string& folder, const std::string& word) {
-  std::uint64_t count = 0;
-  for (const auto& file : fs::directory_iterator(folder)) {
-    for (const std::string& line : FileTail(file.path().string()).new_lines())
-      count += line.find(word) != std::string::npos;
+Result<std::uint64_t> count_events(const std::string& folder, EventKind kind) {
+  SHOAL_ASSIGN(MergedLines lines, MergedLines::whole(folder));
+  for (std::uint64_t count = 0;;) {
+    SHOAL_ASSIGN(const std::optional<SeenEvent> event, lines.next());
+    if (!event) return count;
+    count += event->record.event == kind;
   }
-  return count;
 }
 
 }  // namespace
@@ -200,10 +201,10 @@ Result<HopFigures> HopRuns::swarm(const HopSetting& setting, const Star* star) {
                                                  "--events", events + "stage-" + k + ".jsonl"}),
                              log + "stage-" + k));
   }
-  watch.follow(events + "launch.jsonl");
+  SHOAL_TRY(watch.follow(events + "launch.jsonl"));
   SHOAL_ASSIGN(HopFigures figures, watch.measure());
   figures.events_folder = folder + "/events";
-  figures.hop_timers = count_lines_with(figures.events_folder, "\"event\":\"hop_timer\"");
+  SHOAL_ASSIGN(figures.hop_timers, count_events(figures.events_folder, EventKind::kHopTimer));
   return figures;
 }
 
@@ -218,7 +219,7 @@ Result<HopFigures> HopRuns::solo(const HopSetting& setting, int threads, int cou
                              {options_.program, "solo", run_file, "--threads", std::to_string(threads), "--device",
                               "cpu", "--events", events},
                              folder + "/logs/" + name));
-    watch.follow(events);
+    SHOAL_TRY(watch.follow(events));
   }
   SHOAL_ASSIGN(HopFigures figures, watch.measure());
   figures.events_folder = folder + "/events";

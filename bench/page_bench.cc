@@ -23,12 +23,12 @@
 #include "common/os/resident_memory.h"
 #include "common/os/thread_loop.h"
 #include "common/rng.h"
+#include "events/books/run_view.h"
 #include "events/event_log.h"
 #include "page/loopback_http.h"
 #include "page/replay.h"
 #include "page/run_json.h"
 #include "page/run_metrics.h"
-#include "page/run_view.h"
 
 namespace shoal {
 namespace {

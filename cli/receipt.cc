@@ -13,7 +13,6 @@
 #include "common/log.h"
 #include "common/status_line.h"
 #include "events/audit/audit.h"
-#include "page/accepted_work.h"
 #include "runtime/config/home.h"
 
 namespace shoal {
@@ -68,8 +67,8 @@ Receipt receipt_of(const KeyPair& key, std::uint64_t peer, const AcceptedWork& w
   if (const auto name = work.names.find(peer); name != work.names.end()) receipt.name = name->second;
   for (const auto& [stage, here] : work.peers.at(peer)) {
     std::uint64_t tokens = 0;
-    for (const auto& [serial, targets] : here.targets) tokens += targets;
-    receipt.stages.push_back({.stage = stage, .tokens = tokens, .microbatches = ranges_text(here.targets)});
+    for (const auto& [serial, targets] : here) tokens += targets;
+    receipt.stages.push_back({.stage = stage, .tokens = tokens, .microbatches = ranges_text(here)});
   }
   return receipt;
 }
@@ -81,17 +80,12 @@ struct ReceiptArguments {
 Status write_receipts(const ReceiptArguments& arguments) {
   SHOAL_ASSIGN(const KeyPair key, load_run_key(arguments.folder, true));
   HeadwayMeter meter;
-  const auto progress = [&meter](const char* what) {
-    return [&meter, what](std::uint64_t bytes, std::uint64_t of) {
-      show_headway(meter, {.what = what, .done = bytes, .total = of, .bytes = true});
-    };
-  };
-  // The files may grow: what is read before the audit, that one has seen.
-  SHOAL_ASSIGN(const AcceptedWork work, accepted_work(arguments.events, progress("reading event files")));
+  SHOAL_ASSIGN(const AcceptedWork work,
+               accepted_work(arguments.events, [&meter](std::uint64_t bytes, std::uint64_t of) {
+                 show_headway(meter, {.what = "auditing", .done = bytes, .total = of, .bytes = true});
+               }));
   end_status();
-  SHOAL_ASSIGN(const AuditReport audit, audit_folder(arguments.events, progress("auditing")));
-  end_status();
-  if (audit.verdict() == AuditVerdict::kViolated)
+  if (work.audit.verdict() == AuditVerdict::kViolated)
     return make_error(ErrorCode::kCorrupt, arguments.events +
                                                ": the audit finds violations, and what is not counted "
                                                "right is not signed. HINT: shoal audit " +

@@ -17,7 +17,7 @@
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "common/status_line.h"
-#include "page/followed_run.h"
+#include "events/books/followed_run.h"
 #include "page/glance_text.h"
 #include "page/run_json.h"
 

@@ -288,14 +288,14 @@ class Demo {
     for (double loss : events.step_losses) losses.add(loss);
     result_.loss_start = losses.first();
     result_.loss_end = losses.last();
-    result_.val_loss = events.validation_loss;
+    if (events.run.loss().validated_at_end) result_.val_loss = events.run.loss().validation;
     result_.tokens = events.tokens();
+    const RunView::Bytes& bytes = events.run.bytes();
     if (result_.tokens > 0)
-      result_.bytes_per_token = static_cast<double>(events.sent_bytes) / static_cast<double>(result_.tokens);
-    if (events.payload_bytes > 0)
-      result_.codec_ratio = static_cast<double>(events.fp32_bytes) / static_cast<double>(events.payload_bytes);
-    result_.deltas = events.deltas;
-    result_.keys = events.keys;
+      result_.bytes_per_token = static_cast<double>(bytes.sent) / static_cast<double>(result_.tokens);
+    if (bytes.payload > 0) result_.codec_ratio = static_cast<double>(bytes.fp32) / static_cast<double>(bytes.payload);
+    result_.deltas = bytes.deltas;
+    result_.keys = bytes.keys;
     result_.lost_by_peer = events.lost;
     result_.session_faults = events.faults;
     judge_faults(events);

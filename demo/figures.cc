@@ -1,89 +1,40 @@
 #include "demo/figures.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
-#include <set>
+#include <sstream>
 
-#include "events/audit/event_lines.h"
-#include "events/event_line.h"
+#include "events/books/merged_lines.h"
 #include "events/session_end.h"
 
 namespace shoal {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr double kRecovered = 0.9;  // of the rate before
 constexpr int kRecoveredBins = 3;
 
-double number_at(const Json& line, const char* key) {
-  const auto found = line.find(key);
-  return found != line.end() && found->is_number() ? found->get<double>() : 0.0;
-}
-
-void take(const Json& line, DemoEvents& events) {
-  const std::string event = event_text(line, "event");
-  if (event == "bytes") {
-    events.sent_bytes += event_count(line, "sent");
-    events.fp32_bytes += event_count(line, "fp32");
-    events.payload_bytes += event_count(line, "payload");
-    events.deltas += event_count(line, "deltas");
-    events.keys += event_count(line, "keys");
-  }
-  if (event_text(line, "role") != "trainer") return;
-  if (event == "commit") {
-    events.commits.push_back({number_at(line, "time"), static_cast<std::uint64_t>(number_at(line, "targets"))});
-  } else if (event == "train") {
-    events.step_losses.push_back(number_at(line, "loss"));
-  } else if (event == "validation") {
-    events.validation_loss = number_at(line, "loss");
-  } else if (event == "lost") {
-    const std::string entry = event_text(line, "entry");
-    ++events.lost[entry.substr(0, entry.find('#'))];
-  } else if (event == "session_over" && is_fault(event_text(line, "cause"))) {
-    ++events.faults;
-  }
+std::string text_of(const Session& session) {
+  std::ostringstream text;
+  text << session;
+  return std::move(text).str();
 }
 
 }  // namespace
 
-std::uint64_t DemoEvents::tokens() const {
-  std::uint64_t sum = 0;
-  for (const Commit& commit : commits) sum += commit.targets;
-  return sum;
-}
-
-void read_demo_text(std::string_view text, DemoEvents& events) {
-  std::set<std::string> committed;  // a trainer that came back may write a commit again
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    if (end == std::string_view::npos) return;  // torn by a kill
-    const Json line = Json::parse(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
-    text.remove_prefix(end + 1);
-    if (!line.is_object()) continue;
-    if (event_text(line, "event") == "commit" && !committed.insert(event_text(line, "microbatch")).second) continue;
-    take(line, events);
-  }
-  std::stable_sort(events.commits.begin(), events.commits.end(),
-                   [](const auto& a, const auto& b) { return a.at < b.at; });
-}
-
 Result<DemoEvents> read_demo_events(const std::string& folder) {
-  SHOAL_ASSIGN(std::vector<EventFile> files, event_files_in(folder));
-  if (files.empty()) return make_error(ErrorCode::kMissing, folder + ": holds no *.jsonl file");
+  SHOAL_ASSIGN(MergedLines lines, MergedLines::whole(folder));
   DemoEvents events;
-  std::vector<char> piece(1u << 20);
-  for (EventFile& file : files) {
-    const AuditSource::Read read = file_source(std::move(file)).open();
-    std::string text;
-    while (true) {
-      SHOAL_ASSIGN(const std::size_t got, read(piece));
-      if (got == 0) break;
-      text.append(piece.data(), got);
-    }
-    read_demo_text(text, events);
+  while (true) {
+    SHOAL_ASSIGN(const std::optional<SeenEvent> event, lines.next());
+    if (!event) return events;
+    const EventRecord& r = event->record;
+    const std::uint64_t before = events.tokens();
+    events.run.take(*event);
+    if (events.tokens() > before) events.commits.push_back({event->time, events.tokens() - before});
+    if (!event->of_trainer) continue;
+    if (r.event == EventKind::kTrain && r.loss) events.step_losses.push_back(*r.loss);
+    if (r.event == EventKind::kSessionOver && is_fault(r.cause)) ++events.faults;
+    if (r.event == EventKind::kLost && r.entry_name) ++events.lost[text_of(r.entry_name->session)];
   }
-  return events;
 }
 
 std::vector<double> rate_bins(const std::vector<DemoEvents::Commit>& commits, double from, double to) {

@@ -6,10 +6,10 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/result.h"
+#include "events/books/run_view.h"
 
 namespace shoal {
 
@@ -18,22 +18,17 @@ struct DemoEvents {
     double at = 0;
     std::uint64_t targets = 0;
   };
-  std::vector<Commit> commits;      // each microbatch once, by time
-  std::vector<double> step_losses;  // of the trainer's global steps
-  std::optional<double> validation_loss;
-  std::uint64_t sent_bytes = 0;        // handed to sockets, all processes
-  std::uint64_t fp32_bytes = 0;        // of the activations and gradients that were encoded
-  std::uint64_t payload_bytes = 0;     // of their frames
-  std::uint64_t deltas = 0, keys = 0;  // activations sent as differences and as key frames, where there are bases
-  std::map<std::string, std::uint64_t> lost;  // (microbatch, stage) pairs lost, by the session that counted them
-  std::uint64_t faults = 0;                   // sessions that were over without having left
+  RunView run{};                                // the books of all processes
+  std::vector<Commit> commits{};                // each microbatch once, by time
+  std::vector<double> step_losses{};            // of the trainer's global steps
+  std::map<std::string, std::uint64_t> lost{};  // (microbatch, stage) pairs lost, by the session that counted them
+  std::uint64_t faults = 0;                     // sessions that were over without having left
 
-  std::uint64_t tokens() const;
+  std::uint64_t tokens() const { return run.tally().committed_targets(); }
 };
 
-// One file's text, added to `events`. Lines that cannot be read are the audit's matter and skipped here.
-void read_demo_text(std::string_view text, DemoEvents& events);
-// All *.jsonl files of the folder. ERRORS: kMissing (no such file), kIo, kTooLarge.
+// All *.jsonl files of the folder. Lines that cannot be read are the audit's matter and skipped here. ERRORS: kMissing
+// (no such file), kIo.
 Result<DemoEvents> read_demo_events(const std::string& folder);
 
 // Targets committed in each whole second [from + i, from + i + 1) before `to`.

@@ -1,6 +1,6 @@
 #pragma once
-// What another process appends to a file, line by line. It may cut the file: another one then has the name, and what
-// was left of the first is read too. Owns the descriptor. Thread: one at a time.
+// What another process appends to a file that it does not cut, line by line. Owns the descriptor. Thread: one at a
+// time.
 #include <string>
 #include <vector>
 
@@ -16,11 +16,6 @@ class FileTail {
   const std::string& path() const { return path_; }
 
  private:
-  void read_rest(std::vector<std::string>& lines);
-  // Whether another file has the name than the one that is open: then the rest of this one is read and that one is
-  // open.
-  bool follow(std::vector<std::string>& lines);
-
   std::string path_, begun_;  // begun_: the start of a line whose end is not there yet
   Descriptor file_;
 };

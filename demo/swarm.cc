@@ -2,7 +2,6 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "common/os/thread_loop.h"
@@ -10,17 +9,9 @@
 namespace shoal {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr Duration kPoll = 50ms;
 constexpr Duration kStartBudget = 60s;
 constexpr std::size_t kLinesShown = 8;
-
-Json parse_line(const std::string& line) { return Json::parse(line, nullptr, false); }
-
-bool is_event(const std::string& line, const char* name) {
-  return line.find("\"event\":\"" + std::string(name) + "\"") != std::string::npos;
-}
 
 }  // namespace
 
@@ -79,7 +70,7 @@ Status DemoSwarm::start_launch() {
   if (!options_.page.empty()) command.words.push_back(options_.page);
   SHOAL_ASSIGN(launch_, Offspring::start(command));
   launch_lines_ = std::make_unique<FileTail>(command.error_path);
-  launch_events_ = std::make_unique<FileTail>(events_folder() + "/launch.jsonl");
+  SHOAL_ASSIGN(launch_events_, events_of("launch"));
   FileTail output(command.output_path);
   SHOAL_ASSIGN(const std::string line, wait_for_line(output, *launch_, "ticket ", command.error_path, kStartBudget));
   ticket_ = line.substr(7);
@@ -111,7 +102,8 @@ Status DemoSwarm::start() {
   options_.say("and to lend a hand:    " + program + " join " + ticket_);
   for (std::size_t i = 0; i < std::size_t{options_.stages} * options_.replicas; ++i) {
     SHOAL_ASSIGN(Offspring child, start_join(i, 1));
-    peers_.push_back({std::move(child), FileTail(events_folder() + "/" + name_of(i, 1) + ".jsonl"), name_of(i, 1)});
+    SHOAL_ASSIGN(EventLines events, events_of(name_of(i, 1)));
+    peers_.push_back({std::move(child), std::move(events), name_of(i, 1)});
   }
   const TimePoint deadline = monotonic_now() + kStartBudget;
   while (first_commit_ == 0) {
@@ -126,16 +118,30 @@ Status DemoSwarm::start() {
   return {};
 }
 
-void DemoSwarm::read_events(DemoPeer& peer) {
-  for (const std::string& line : peer.events.new_lines()) {
-    const bool fenced = is_event(line, "fenced");
-    if (!fenced && !is_event(line, "serving")) continue;
-    const Json event = parse_line(line);
-    if (!event.is_object()) continue;
-    peer.serving_at.reset();
-    if (fenced) continue;
-    peer.stage = event.value("stage", std::uint16_t{0});
-    peer.serving_at = event.value("time", 0.0);
+Result<EventLines> DemoSwarm::events_of(const std::string& name) const {
+  SHOAL_ASSIGN(const EventSource source, growing_source(events_folder() + "/" + name + ".jsonl"));
+  return EventLines(source, true);
+}
+
+Status DemoSwarm::read_events(DemoPeer& peer) {
+  while (true) {
+    SHOAL_ASSIGN(const ReadEvent* const event, peer.events.next());
+    if (event == nullptr) return {};
+    const bool serving = event->is(EventKind::kServing) && event->stage;
+    if (serving || event->is(EventKind::kFenced)) peer.serving_at.reset();
+    if (!serving) continue;
+    peer.stage = event->stage->value;
+    peer.serving_at = event->time;
+  }
+}
+
+Status DemoSwarm::read_commits() {
+  while (true) {
+    SHOAL_ASSIGN(const ReadEvent* const event, launch_events_->next());
+    if (event == nullptr) return {};
+    if (!event->is(EventKind::kCommit)) continue;
+    if (first_commit_ == 0) first_commit_ = event->time;
+    tokens_ += event->targets.value_or(0);
   }
 }
 
@@ -148,14 +154,8 @@ Status DemoSwarm::poll() {
   processors_.look(seconds_of(wall_now().time_since_epoch()));
   const bool launch_ran = launch_->running();
   pass_lines_on();
-  for (const std::string& line : launch_events_->new_lines()) {
-    if (!is_event(line, "commit")) continue;
-    const Json event = parse_line(line);
-    if (!event.is_object()) continue;
-    if (first_commit_ == 0) first_commit_ = event.value("time", 0.0);
-    tokens_ += event.value("targets", std::uint64_t{0});
-  }
-  for (DemoPeer& peer : peers_) read_events(peer);
+  SHOAL_TRY(read_commits());
+  for (DemoPeer& peer : peers_) SHOAL_TRY(read_events(peer));
   if (!launch_ran) return died("launch", launch_->exit_code().value_or(-1), launch_lines_->path());
   if (first_commit_ != 0) return {};
   for (DemoPeer& peer : peers_) {
@@ -205,7 +205,7 @@ Status DemoSwarm::restart_peer(std::size_t peer) {
   ++p.lives;
   SHOAL_ASSIGN(p.child, start_join(peer, p.lives));
   p.name = name_of(peer, p.lives);
-  p.events = FileTail(events_folder() + "/" + p.name + ".jsonl");
+  SHOAL_ASSIGN(p.events, events_of(p.name));
   p.killed = false;
   return {};
 }

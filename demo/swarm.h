@@ -14,6 +14,7 @@
 #include "common/time.h"
 #include "demo/file_tail.h"
 #include "demo/processor_watch.h"
+#include "events/event_lines.h"
 
 namespace shoal {
 
@@ -62,7 +63,7 @@ class DemoSwarm {
  private:
   struct DemoPeer {
     Offspring child;
-    FileTail events;
+    EventLines events;
     std::string name;
     std::uint32_t lives = 1;
     bool killed = false, frozen = false;
@@ -77,14 +78,17 @@ class DemoSwarm {
   std::string name_of(std::size_t peer, std::uint32_t life) const;
   Result<std::string> wait_for_line(FileTail& file, Offspring& child, const std::string& begins,
                                     const std::string& error_path, Duration budget);
-  void read_events(DemoPeer& peer);
+  Result<EventLines> events_of(const std::string& name) const;
+  Status read_events(DemoPeer& peer);
+  Status read_commits();
   Status died(const std::string& name, int code, const std::string& error_path) const;
 
   DemoSwarmOptions options_;
   std::vector<Offspring> dht_;
   std::vector<std::string> dht_addresses_;
   std::optional<Offspring> launch_;
-  std::unique_ptr<FileTail> launch_lines_, launch_events_;
+  std::unique_ptr<FileTail> launch_lines_;
+  std::optional<EventLines> launch_events_;
   std::vector<DemoPeer> peers_;
   std::string ticket_;
   double first_commit_ = 0;

@@ -8,9 +8,9 @@
 
 #include "common/hex.h"
 #include "common/log.h"
+#include "events/books/run_view.h"
+#include "events/books/stage_sums.h"
 #include "events/line_parts.h"
-#include "page/run_view.h"
-#include "page/stage_sums.h"
 
 namespace shoal {
 namespace {

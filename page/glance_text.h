@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "page/fault_story.h"
+#include "events/books/fault_story.h"
 
 namespace shoal {
 

@@ -14,10 +14,10 @@
 #include "common/event_loop.h"
 #include "common/lifetime.h"
 #include "common/result.h"
+#include "events/books/run_view.h"
 #include "events/event_log.h"
 #include "page/loopback_http.h"
 #include "page/run_metrics.h"
-#include "page/run_view.h"
 
 namespace shoal {
 

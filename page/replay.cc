@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "page/merged_lines.h"
+#include "events/books/merged_lines.h"
 #include "page/run_json.h"
 #include "page/run_metrics.h"
 
@@ -12,18 +12,12 @@ namespace shoal {
 Result<Replay> Replay::read(const std::string& folder, RunFacts facts, const ReadProgress& progress) {
   SHOAL_ASSIGN(MergedLines lines, MergedLines::whole(folder, progress));
   Replay replay;
-  bool named = false;
+  replay.end_.set_facts(std::move(facts));
   while (true) {
-    SHOAL_ASSIGN(const auto line, lines.next());
-    if (!line) break;
-    const AuditEvent& event = *line->event;
-    if (event.row == nullptr) continue;
-    if (!std::exchange(named, true)) {
-      facts.key = hex_of(event.run).substr(0, 16);
-      replay.end_.set_facts(facts);
-    }
-    replay.note(line->time);
-    replay.end_.take({event, line->time, !event.is_peer(), event.session});
+    SHOAL_ASSIGN(const std::optional<SeenEvent> event, lines.next());
+    if (!event) break;
+    replay.note(event->time);
+    replay.end_.take(*event);
   }
   replay.finish();
   return replay;

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "common/result.h"
-#include "events/audit/event_lines.h"
+#include "events/books/run_view.h"
+#include "events/event_lines.h"
 #include "page/loopback_http.h"
-#include "page/run_view.h"
 
 namespace shoal {
 

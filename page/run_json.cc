@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/hex.h"
-#include "page/stage_sums.h"
+#include "events/books/stage_sums.h"
 
 namespace shoal {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "page/run_view.h"
+#include "events/books/run_view.h"
 
 namespace shoal {
 

@@ -7,20 +7,20 @@
 #include "common/hex.h"
 #include "events/audit/audit_books.h"
 #include "events/audit/authority_story.h"
-#include "events/audit/event_lines.h"
 #include "events/audit/peer_story.h"
 #include "events/audit/trainer_story.h"
 #include "events/delay_profile.h"
+#include "events/event_lines.h"
 
 namespace shoal {
 namespace {
 
 class Auditor {
  public:
-  AuditReport run(const std::vector<AuditSource>& sources) {
-    std::vector<std::pair<double, const AuditSource*>> trainers;
-    std::vector<const AuditSource*> others;
-    for (const AuditSource& source : sources) {
+  AuditReport run(const std::vector<EventSource>& sources) {
+    std::vector<std::pair<double, const EventSource*>> trainers;
+    std::vector<const EventSource*> others;
+    for (const EventSource& source : sources) {
       const auto [trainer, time] = begins_as(source);
       if (trainer)
         trainers.emplace_back(time, &source);
@@ -32,9 +32,10 @@ class Auditor {
     for (const auto& [time, source] : trainers) read(*source, true);
     if (runs_.empty() || !books_.trainer_seen)
       findings_.violation({}, "no line of a trainer: there is nothing to judge by");
+    trainers_runs_ = runs_.size();
     trainer_.finish();
     authority_.finish();
-    for (const AuditSource* source : others) read(*source, false);
+    for (const EventSource* source : others) read(*source, false);
     if (runs_.size() > 1) findings_.violation({}, "the files are of ", runs_.size(), " different runs");
     judge_sessions();
     judge_trainers();
@@ -44,9 +45,26 @@ class Auditor {
     return std::move(report_);
   }
 
+  // Of what run() read. ERRORS: kIo (not all could be), accepted_work()'s kInput.
+  Status sum_up(AcceptedWork& work, const std::string& folder) const {
+    SHOAL_TRY(unread_);
+    if (!books_.trainer_seen)
+      return make_error(ErrorCode::kInput,
+                        folder + ": holds no event file of a launching process (`shoal launch --events FILE`)");
+    if (trainers_runs_ > 1) return make_error(ErrorCode::kInput, folder + ": holds event files of two runs");
+    work.run = runs_.front();
+    for (const auto& [peer, name] : books_.names)
+      if (!name.empty()) work.names.emplace(peer, name);
+    for (const auto& [name, fact] : books_.entries)
+      if (fact.committed && fact.times > 0 && !fact.taken_back)
+        work.peers[name.session.peer_tag][fact.stage][fact.microbatch.serial] =
+            books_.microbatches.at(fact.microbatch).targets;
+    return {};
+  }
+
  private:
   // By its first line that can be read.
-  std::pair<bool, double> begins_as(const AuditSource& source) {
+  std::pair<bool, double> begins_as(const EventSource& source) {
     EventLines lines(source);
     const auto first = lines.next();
     if (!first.ok() || *first == nullptr) return {false, 0};
@@ -62,7 +80,7 @@ class Auditor {
     std::uint64_t lines = 0;
   };
 
-  void read(const AuditSource& source, bool trainer) {
+  void read(const EventSource& source, bool trainer) {
     EventLines lines(source);
     File file{.name = source.name, .role = {}, .peer = {}, .session = {}};
     for (const std::string& segment : source.lacks) {
@@ -73,7 +91,10 @@ class Auditor {
     while (true) {
       const auto next = lines.next();
       for (const std::uint64_t line : lines.take_damaged()) findings_.violation({file.name, line}, "cannot be read");
-      if (!next.ok()) findings_.incomplete({file.name}, next.error().message);
+      if (!next.ok()) {
+        findings_.incomplete({file.name}, next.error().message);
+        unread_ = next.error();
+      }
       if (!next.ok() || *next == nullptr) break;
       take(**next, {file.name, lines.number()}, file, trainer);
     }
@@ -82,7 +103,7 @@ class Auditor {
     report_.torn += lines.torn();
   }
 
-  void take(const AuditEvent& e, Where where, File& file, bool trainer) {
+  void take(const ReadEvent& e, Where where, File& file, bool trainer) {
     if (const std::uint64_t missing = e.missing.value_or(0); missing > 0) {
       findings_.incomplete(where, missing, missing == 1 ? " line is" : " lines are",
                            " missing in front of this one: they could not be written");
@@ -111,7 +132,7 @@ class Auditor {
     take_of_trainer(e, where);
   }
 
-  void note_delays(const AuditEvent& e) {
+  void note_delays(const ReadEvent& e) {
     if (!e.delays || !e.stage || e.stage->value >= kDelayStagesMax) return;
     StageVerdict& stage = report_.stages[e.stage->value];
     if (e.event == EventKind::kStepped) {
@@ -123,7 +144,7 @@ class Auditor {
     }
   }
 
-  bool same_process(const AuditEvent& e, Where where, File& file) {
+  bool same_process(const ReadEvent& e, Where where, File& file) {
     if (std::find(runs_.begin(), runs_.end(), e.run) == runs_.end() && runs_.size() < 8) runs_.push_back(e.run);
     if (file.lines++ == 0) {
       file.role = e.role;
@@ -139,7 +160,7 @@ class Auditor {
   }
 
   // A file's lines carry one session from one `start` to the next.
-  void take_session(const AuditEvent& e, Where where, File& file, bool trainer) {
+  void take_session(const ReadEvent& e, Where where, File& file, bool trainer) {
     if (e.role == "solo") return;
     const bool starts = e.event == EventKind::kStart;
     if (!starts && file.session == e.session) return;
@@ -164,14 +185,14 @@ class Auditor {
   }
 
   // The first line of a session says it.
-  EventLevel level_of(const AuditEvent& e, Where where) {
+  EventLevel level_of(const ReadEvent& e, Where where) {
     if (e.level.empty()) return EventLevel::kFull;
     const auto level = event_level_named(e.level);
     if (!level) findings_.violation(where, "\"", e.level, "\" is no level of events");
     return level.value_or(EventLevel::kFull);
   }
 
-  void take_of_trainer(const AuditEvent& e, Where where) {
+  void take_of_trainer(const ReadEvent& e, Where where) {
     const bool decides =
         (e.event >= EventKind::kIssue && e.event <= EventKind::kRestored && e.event != EventKind::kRoundFailed) ||
         e.event == EventKind::kMerged;
@@ -335,6 +356,8 @@ class Auditor {
   PeerSums sums_;
   PeerStory peer_{books_, findings_, report_, sums_};
   std::vector<RunId> runs_;
+  std::size_t trainers_runs_ = 0;  // of these, the first ones
+  Status unread_;                  // why the rest of a file could not be read
 };
 
 }  // namespace
@@ -352,14 +375,22 @@ std::string_view name_of(AuditVerdict verdict) {
 }
 
 AuditReport audit_texts(const std::map<std::string, std::string>& files) {
-  std::vector<AuditSource> sources;
+  std::vector<EventSource> sources;
   for (const auto& [name, text] : files) sources.push_back(text_source(name, text));
   return Auditor().run(sources);
 }
 
-Result<AuditReport> audit_folder(const std::string& folder, const AuditProgress& progress) {
-  SHOAL_ASSIGN(const std::vector<AuditSource> sources, sources_in(folder, progress));
+Result<AuditReport> audit_folder(const std::string& folder, const ReadProgress& progress) {
+  SHOAL_ASSIGN(const std::vector<EventSource> sources, sources_in(folder, progress));
   return Auditor().run(sources);
+}
+
+Result<AcceptedWork> accepted_work(const std::string& folder, const ReadProgress& progress) {
+  SHOAL_ASSIGN(const std::vector<EventSource> sources, sources_in(folder, progress));
+  Auditor auditor;
+  AcceptedWork work{.audit = auditor.run(sources)};
+  SHOAL_TRY(auditor.sum_up(work, folder));
+  return work;
 }
 
 }  // namespace shoal

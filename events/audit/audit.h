@@ -14,7 +14,6 @@
 // Files are read in pieces, the trainer's first, so that every line of a peer is judged when it is read. Memory: what
 // was committed (about 200 bytes for each stage of a microbatch), and of one peer's file what is open there.
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -22,6 +21,7 @@
 
 #include "common/result.h"
 #include "events/delay.h"
+#include "events/event_lines.h"
 
 namespace shoal {
 
@@ -70,9 +70,22 @@ struct AuditReport {
 
 // All *.jsonl files of the folder. `progress` is told how many bytes of how many are read, after each piece. ERRORS:
 // kMissing (no folder, no such file), kIo.
-using AuditProgress = std::function<void(std::uint64_t bytes, std::uint64_t of)>;
-Result<AuditReport> audit_folder(const std::string& folder, const AuditProgress& progress = {});
+Result<AuditReport> audit_folder(const std::string& folder, const ReadProgress& progress = {});
 AuditReport audit_texts(const std::map<std::string, std::string>& files);  // by name
+
+// Which microbatches each peer had accepted for good: in a path that won, and named by a round that no stage went back
+// from. Learned of what the audit judges; only its verdict says whether it may be believed.
+struct AcceptedWork {
+  using OfStage = std::map<std::uint64_t, std::uint64_t>;  // targets by the microbatch's serial
+  AuditReport audit{};
+  RunId run{};
+  std::map<std::uint64_t, std::string> names{};  // by its owner, as it joined last; of those that gave one
+  std::map<std::uint64_t, std::map<std::uint16_t, OfStage>> peers{};  // by the first 8 bytes of a key, and by stage
+};
+// ERRORS: audit_folder()'s; kIo (the rest of a file cannot be read); kInput (no line of a launching process is there,
+// or lines of two runs).
+Result<AcceptedWork> accepted_work(const std::string& folder, const ReadProgress& progress = {});
+std::string ranges_text(const AcceptedWork::OfStage& work);  // its serials: "0-17,19"
 
 std::string audit_table(const AuditReport& report);  // for people
 std::string audit_json(const AuditReport& report);   // one object, schema "shoal.audit/1"

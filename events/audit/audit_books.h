@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "events/audit/audit.h"
-#include "events/audit/audit_event.h"
+#include "events/read_event.h"
 
 namespace shoal {
 
@@ -146,7 +146,8 @@ struct Books {
   std::vector<RoundFact> rounds;
   std::map<std::uint16_t, StageFact> stages;
   std::map<Session, SessionFact> sessions;
-  std::map<std::uint64_t, TrainerFact> trainers;                               // by MicrobatchId::trainer
+  std::map<std::uint64_t, TrainerFact> trainers;  // by MicrobatchId::trainer
+  std::map<std::uint64_t, std::string> names;     // of peers, as they joined last, by the first 8 bytes of a key
   std::map<std::pair<std::uint16_t, std::uint64_t>, std::uint32_t> by_number;  // index in rounds, from 1
   bool trainer_seen = false, trainer_gap = false, ended = false;
   bool trainer_tells_merged = true;  // in all its lives

@@ -44,6 +44,17 @@ std::string audit_table(const AuditReport& r) {
   return out.str();
 }
 
+std::string ranges_text(const AcceptedWork::OfStage& work) {
+  std::string text;
+  for (auto at = work.begin(); at != work.end();) {
+    const std::uint64_t first = at->first;
+    std::uint64_t last = first;
+    for (++at; at != work.end() && at->first == last + 1; ++at) ++last;
+    text += (text.empty() ? "" : ",") + std::to_string(first) + (last > first ? "-" + std::to_string(last) : "");
+  }
+  return text;
+}
+
 std::string audit_json(const AuditReport& r) {
   nlohmann::ordered_json out = {{"schema", "shoal.audit/1"},
                                 {"verdict", name_of(r.verdict())},

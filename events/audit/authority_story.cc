@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/peer_name.h"
+
 namespace shoal {
 namespace {
 
@@ -18,7 +20,7 @@ std::uint64_t mix_of(const std::vector<Secured>& secured) {
   return mix;
 }
 
-RoundFact fact_of(const AuditEvent& e, const TrainerLife& life) {
+RoundFact fact_of(const ReadEvent& e, const TrainerLife& life) {
   RoundFact round;
   round.stage = e.stage->value;
   round.life = life.number;
@@ -32,7 +34,7 @@ RoundFact fact_of(const AuditEvent& e, const TrainerLife& life) {
 
 }  // namespace
 
-void AuthorityStory::take(const AuditEvent& e, const TrainerLife& life, Where where) {
+void AuthorityStory::take(const ReadEvent& e, const TrainerLife& life, Where where) {
   life_ = life.number;
   switch (e.event) {
     case EventKind::kMember:
@@ -52,7 +54,7 @@ void AuthorityStory::take(const AuditEvent& e, const TrainerLife& life, Where wh
   }
 }
 
-void AuthorityStory::take_member(const AuditEvent& e, Where where) {
+void AuthorityStory::take_member(const ReadEvent& e, Where where) {
   SessionFact& session = books_.sessions[*e.about];
   const auto stage = e.stage->value;
   if (session.stage && *session.stage != stage)
@@ -64,11 +66,12 @@ void AuthorityStory::take_member(const AuditEvent& e, Where where) {
   if (session.joined_life == life_ || session.over) findings_.violation(where, "session ", *e.about, " joined twice");
   session.joined = true;
   session.joined_life = life_;
+  books_.names[e.about->peer_tag] = check_peer_name(e.peer_name).ok() ? e.peer_name : "";
   if (e.about_peer && !is_of(*e.about, *e.about_peer))
     findings_.violation(where, "session ", *e.about, " is no session of peer ", *e.about_peer);
 }
 
-void AuthorityStory::take_over(const AuditEvent& e, const TrainerLife& life, Where where) {
+void AuthorityStory::take_over(const ReadEvent& e, const TrainerLife& life, Where where) {
   SessionFact& session = books_.sessions[*e.about];
   const std::uint64_t told = mix64(mix_of(e.cause), e.stage->value) | 1;
   if (session.over_told != 0 && session.over_told != told)
@@ -84,7 +87,7 @@ void AuthorityStory::take_over(const AuditEvent& e, const TrainerLife& life, Whe
   session.over_cause = e.cause;
 }
 
-void AuthorityStory::take_open(const AuditEvent& e, Where where) {
+void AuthorityStory::take_open(const ReadEvent& e, Where where) {
   const auto stage = e.stage->value;
   StageFact& fact = books_.stages[stage];
   if (const std::uint64_t before = std::max(fact.opened, fact.restored); e.round->value <= before)
@@ -105,7 +108,7 @@ void AuthorityStory::take_open(const AuditEvent& e, Where where) {
   opened_in_[stage] = life_;
 }
 
-void AuthorityStory::take_abandoned(const AuditEvent& e, Where where) {
+void AuthorityStory::take_abandoned(const ReadEvent& e, Where where) {
   RoundStory& story = books_.stages[e.stage->value].stories[e.round->value];
   if (!story.opened)
     findings_.absent(books_.trainer_gap, where, "round ", *e.round, " of stage ", *e.stage,
@@ -116,7 +119,7 @@ void AuthorityStory::take_abandoned(const AuditEvent& e, Where where) {
     findings_.violation(where, "round ", *e.round, " of stage ", *e.stage, " was committed and abandoned");
 }
 
-void AuthorityStory::take_round(const AuditEvent& e, const TrainerLife& life, Where where) {
+void AuthorityStory::take_round(const ReadEvent& e, const TrainerLife& life, Where where) {
   RoundFact round = fact_of(e, life);
   round.step = e.step->value;
   if (is_repeat(round, where)) return;
@@ -128,7 +131,7 @@ void AuthorityStory::take_round(const AuditEvent& e, const TrainerLife& life, Wh
                         " members, it was opened with ", story.members);
 }
 
-void AuthorityStory::take_restored(const AuditEvent& e, const TrainerLife& life, Where where) {
+void AuthorityStory::take_restored(const ReadEvent& e, const TrainerLife& life, Where where) {
   RoundFact restore = fact_of(e, life);
   restore.back_to = e.back_to->value;
   if (is_repeat(restore, where)) return;
@@ -139,7 +142,7 @@ void AuthorityStory::take_restored(const AuditEvent& e, const TrainerLife& life,
 }
 
 // Its number, and the version that it goes back to.
-void AuthorityStory::judge_restore(const AuditEvent& e, Where where) {
+void AuthorityStory::judge_restore(const ReadEvent& e, Where where) {
   const auto stage = e.stage->value;
   StageFact& fact = books_.stages[stage];
   if (!fact.stories.empty() && fact.stories.rbegin()->first >= e.round->value)
@@ -167,7 +170,7 @@ void AuthorityStory::judge_restore(const AuditEvent& e, Where where) {
 }
 
 // What it names was secured by a round behind that version, and taken back by no restore before.
-void AuthorityStory::take_back(const AuditEvent& e, Where where) {
+void AuthorityStory::take_back(const ReadEvent& e, Where where) {
   CountTag sum = 0;
   bool known = true;
   for (const Secured& member : *e.secured)
@@ -193,7 +196,7 @@ void AuthorityStory::take_back(const AuditEvent& e, Where where) {
   books_.stages[e.stage->value].taken_back += *e.tag;
 }
 
-void AuthorityStory::judge_left_out(const AuditEvent& e, Where where) {
+void AuthorityStory::judge_left_out(const ReadEvent& e, Where where) {
   std::uint64_t count = 0;
   EntryName first;
   for (const auto& [name, fact] : books_.entries) {
@@ -263,7 +266,7 @@ void AuthorityStory::take_version(const RoundFact& round, Where where) {
   stage.rounds[round.version - 1] = index;
 }
 
-void AuthorityStory::take_secured(const AuditEvent& e, RoundFact& round, Where where) {
+void AuthorityStory::take_secured(const ReadEvent& e, RoundFact& round, Where where) {
   const auto index = static_cast<std::uint32_t>(books_.rounds.size());
   CountTag sum = 0;
   bool known = true;

@@ -8,23 +8,23 @@ class AuthorityStory {
  public:
   AuthorityStory(Books& books, Findings& findings) : books_(books), findings_(findings) {}
 
-  void take(const AuditEvent& event, const TrainerLife& life, Where where);
+  void take(const ReadEvent& event, const TrainerLife& life, Where where);
   void finish();  // all files of the trainer are read: sums over versions
 
  private:
-  void take_member(const AuditEvent& e, Where where);
-  void take_over(const AuditEvent& e, const TrainerLife& life, Where where);
-  void take_open(const AuditEvent& e, Where where);
-  void take_abandoned(const AuditEvent& e, Where where);
-  void take_round(const AuditEvent& e, const TrainerLife& life, Where where);
-  void take_restored(const AuditEvent& e, const TrainerLife& life, Where where);
-  void judge_restore(const AuditEvent& e, Where where);
-  void take_back(const AuditEvent& e, Where where);
-  void judge_left_out(const AuditEvent& e, Where where);
+  void take_member(const ReadEvent& e, Where where);
+  void take_over(const ReadEvent& e, const TrainerLife& life, Where where);
+  void take_open(const ReadEvent& e, Where where);
+  void take_abandoned(const ReadEvent& e, Where where);
+  void take_round(const ReadEvent& e, const TrainerLife& life, Where where);
+  void take_restored(const ReadEvent& e, const TrainerLife& life, Where where);
+  void judge_restore(const ReadEvent& e, Where where);
+  void take_back(const ReadEvent& e, Where where);
+  void judge_left_out(const ReadEvent& e, Where where);
   bool is_repeat(const RoundFact& round, Where where);
   RoundFact& keep(RoundFact round, Where where);
   void take_version(const RoundFact& round, Where where);
-  void take_secured(const AuditEvent& e, RoundFact& round, Where where);
+  void take_secured(const ReadEvent& e, RoundFact& round, Where where);
   void compare(const RoundFact& round, Where where);
 
   Books& books_;

@@ -7,7 +7,7 @@
 
 namespace shoal {
 
-void PeerStory::take_stepped(const AuditEvent& e, Where where) {
+void PeerStory::take_stepped(const ReadEvent& e, Where where) {
   device_did(e, where);
   if (e.entries->empty()) findings_.violation(where, "an inner step without an entry");
   std::uint64_t targets = 0;
@@ -49,7 +49,7 @@ void PeerStory::take_stepped(const AuditEvent& e, Where where) {
 }
 
 // In a line that says how late its gradients were: a mean is that of its histogram, and neither stands alone.
-void PeerStory::judge_delays(const AuditEvent& e, Where where) {
+void PeerStory::judge_delays(const ReadEvent& e, Where where) {
   constexpr double kDigits = 1e-9;  // relative: a mean went through decimals
   if (!e.delays || !e.delay_mean || !e.settle_wait_ms)
     return findings_.violation(where, "has some of delays, delay_mean and settle_wait_ms, and not all");
@@ -60,7 +60,7 @@ void PeerStory::judge_delays(const AuditEvent& e, Where where) {
     findings_.violation(where, "its mean delay is not that of its delays");
 }
 
-void PeerStory::take_serving(const AuditEvent& e, Where where) {
+void PeerStory::take_serving(const ReadEvent& e, Where where) {
   if (serving_) findings_.violation(where, "session ", session_, " began to serve twice");
   serving_ = true;
   version_ = e.version->value;
@@ -69,7 +69,7 @@ void PeerStory::take_serving(const AuditEvent& e, Where where) {
                      ", which no round made");
 }
 
-void PeerStory::take_enter(const AuditEvent& e, Where where) {
+void PeerStory::take_enter(const ReadEvent& e, Where where) {
   if (e.round->value <= last_round_)
     findings_.violation(where, "takes part in round ", *e.round, " behind round ", last_round_);
   if (round_open_)
@@ -90,7 +90,7 @@ void PeerStory::take_enter(const AuditEvent& e, Where where) {
                         " was opened from another version or for another step");
 }
 
-void PeerStory::take_report(const AuditEvent& e, Where where) {
+void PeerStory::take_report(const ReadEvent& e, Where where) {
   if (!round_open_ || e.round->value != last_round_)
     findings_.absent(gap_, where, "reports of round ", *e.round, ", in which it does not take part");
   if (e.secured->size() != 1 || e.secured->front().session != session_ || e.secured->front().serials.empty())
@@ -128,14 +128,14 @@ void PeerStory::take_report(const AuditEvent& e, Where where) {
                         round->named(session_));
 }
 
-void PeerStory::take_round_drop(const AuditEvent& e, Where where) {
+void PeerStory::take_round_drop(const ReadEvent& e, Where where) {
   take_stage(e, where);
   if (!round_open_ || e.round->value != last_round_)
     findings_.absent(gap_, where, "drops round ", *e.round, ", in which it does not take part");
   round_open_ = false;
 }
 
-void PeerStory::take_anchor(const AuditEvent& e, Where where) {
+void PeerStory::take_anchor(const ReadEvent& e, Where where) {
   if (e.delays || e.delay_mean || e.settle_wait_ms) judge_delays(e, where);
   StageVerdict& verdict = report_.stages[*stage_];
   ++verdict.anchors;
@@ -189,7 +189,7 @@ void PeerStory::judge_step_to(std::uint64_t version, Where where) {
   reported_.clear();
 }
 
-void PeerStory::take_behind(const AuditEvent& e, Where where) {
+void PeerStory::take_behind(const ReadEvent& e, Where where) {
   if (version_ && e.version->value <= *version_)
     findings_.violation(where, "is behind version ", *e.version, ", its anchor is at ", *version_);
   if (books_.round_of(*stage_, e.version->value) == nullptr)
@@ -198,7 +198,7 @@ void PeerStory::take_behind(const AuditEvent& e, Where where) {
   round_open_ = false;
 }
 
-void PeerStory::take_shifted(const AuditEvent& e, Where where) {
+void PeerStory::take_shifted(const ReadEvent& e, Where where) {
   if (!behind_) findings_.absent(gap_, where, "shifts to version ", *e.version, " and was not behind");
   if (version_ && e.version->value <= *version_)
     findings_.violation(where, "shifts from version ", *version_, " to ", *e.version);
@@ -212,7 +212,7 @@ void PeerStory::take_shifted(const AuditEvent& e, Where where) {
                         " it");
 }
 
-void PeerStory::take_end(const AuditEvent& e, Where where) {
+void PeerStory::take_end(const ReadEvent& e, Where where) {
   // A process may go before it joined again.
   if (ended_ || (over_ && e.event == EventKind::kFenced))
     findings_.violation(where, "session ", session_, " ends a second time");

@@ -47,7 +47,7 @@ void PeerStory::end_session() {
   open_of_.clear();
 }
 
-void PeerStory::take(const AuditEvent& e, Where where) {
+void PeerStory::take(const ReadEvent& e, Where where) {
   if (e.event >= EventKind::kForwardSent) {  // of a holder
     if (lives(e, where) && e.lease->session != session_ && *e.lease != Lease{})
       findings_.violation(where, "names a lease of session ", e.lease->session);
@@ -90,19 +90,19 @@ void PeerStory::take(const AuditEvent& e, Where where) {
   }
 }
 
-bool PeerStory::lives(const AuditEvent& e, Where where) {
+bool PeerStory::lives(const ReadEvent& e, Where where) {
   if (over_) findings_.violation(where, e.name, " in session ", session_, ", which had ended");
   return !over_;
 }
 
-void PeerStory::take_stage(const AuditEvent& e, Where where) {
+void PeerStory::take_stage(const ReadEvent& e, Where where) {
   const auto stage = e.stage->value;
   if (!stage_) stage_ = stage;
   if (*stage_ != stage)
     findings_.violation(where, e.name, " at stage ", stage, ", session ", session_, " serves stage ", *stage_);
 }
 
-void PeerStory::take_of_entry(const AuditEvent& e, Where where) {
+void PeerStory::take_of_entry(const ReadEvent& e, Where where) {
   if (e.entry_name->session != session_)
     return findings_.violation(where, e.name, " of entry ", *e.entry_name, ", which is not of session ", session_);
   if (e.event == EventKind::kEntry) return take_entry(e, where);
@@ -122,7 +122,7 @@ void PeerStory::take_of_entry(const AuditEvent& e, Where where) {
                    e.entry_name->serial < next_serial_ ? ", which had ended" : ", which was never made");
 }
 
-void PeerStory::take_entry(const AuditEvent& e, Where where) {
+void PeerStory::take_entry(const ReadEvent& e, Where where) {
   if (!serving_) findings_.absent(gap_, where, "entry ", *e.entry_name, " was made before the session served");
   if (e.entry_name->serial < next_serial_)
     return findings_.violation(where, "entry ", *e.entry_name, " was made twice");
@@ -166,7 +166,7 @@ void PeerStory::take_entry(const AuditEvent& e, Where where) {
 }
 
 // Stage 0 takes entries from the trainer, a later one from members of the stage before.
-void PeerStory::judge_sender(const AuditEvent& e, Where where) {
+void PeerStory::judge_sender(const ReadEvent& e, Where where) {
   const bool first = e.stage->value == 0;
   const auto found = books_.sessions.find(*e.about);
   const SessionFact sender = found == books_.sessions.end() ? SessionFact{} : found->second;
@@ -180,7 +180,7 @@ void PeerStory::judge_sender(const AuditEvent& e, Where where) {
 // To stage 0 the trainer alone sends. A later stage takes what a member of the one before sends, and cannot know how
 // far the trainer is: a member may send on what is issued later, or never. It has no lines of that, and what they would
 // say is not known; of the receiver nothing is amiss.
-void PeerStory::judge_never_issued(const AuditEvent& e, Where where) {
+void PeerStory::judge_never_issued(const ReadEvent& e, Where where) {
   if (e.stage->value == 0)
     return findings_.absent(books_.trainer_gap, where, "entry ", *e.entry_name, " of microbatch ", *e.microbatch,
                             ", which was never issued");
@@ -188,7 +188,7 @@ void PeerStory::judge_never_issued(const AuditEvent& e, Where where) {
                        "), which was never issued");
 }
 
-void PeerStory::take_known(const AuditEvent& e, Open& open, Where where) {
+void PeerStory::take_known(const ReadEvent& e, Open& open, Where where) {
   if (open.microbatch != *e.microbatch)
     return findings_.violation(where, e.name, " of entry ", *e.entry_name, " as of microbatch ", *e.microbatch,
                                ", it is of ", open.microbatch);
@@ -218,7 +218,7 @@ void PeerStory::take_known(const AuditEvent& e, Open& open, Where where) {
   }
 }
 
-void PeerStory::take_counted(const AuditEvent& e, Open& open, Where where) {
+void PeerStory::take_counted(const ReadEvent& e, Open& open, Where where) {
   device_did(e, where);
   if (!open.forwarded) findings_.absent(gap_, where, "entry ", *e.entry_name, " was counted and never went forward");
   if (open.counted) findings_.violation(where, "entry ", *e.entry_name, " was counted a second time");
@@ -229,7 +229,7 @@ void PeerStory::take_counted(const AuditEvent& e, Open& open, Where where) {
 }
 
 // Its gradient is in no window: it is neither undone nor secured.
-void PeerStory::take_late(const AuditEvent& e, Open& open, Where where) {
+void PeerStory::take_late(const ReadEvent& e, Open& open, Where where) {
   device_did(e, where);
   if (!open.forwarded) findings_.absent(gap_, where, "entry ", *e.entry_name, " came too late and never went forward");
   if (open.counted || open.late)
@@ -238,7 +238,7 @@ void PeerStory::take_late(const AuditEvent& e, Open& open, Where where) {
   if (open.fact != nullptr) open.fact->late = true;
 }
 
-void PeerStory::take_undo(const AuditEvent& e, Open& open, Where where) {
+void PeerStory::take_undo(const ReadEvent& e, Open& open, Where where) {
   if (!open.counted) findings_.absent(gap_, where, "entry ", *e.entry_name, " was undone without being counted");
   if (open.undo) return findings_.violation(where, "entry ", *e.entry_name, " was undone twice");
   if (open.settled) findings_.violation(where, "entry ", *e.entry_name, " was undone after it was settled");
@@ -248,7 +248,7 @@ void PeerStory::take_undo(const AuditEvent& e, Open& open, Where where) {
   if (undos_++ == 0) did_since_undo_ = 0;
 }
 
-void PeerStory::take_undone(const AuditEvent& e, Open& open, Where where) {
+void PeerStory::take_undone(const ReadEvent& e, Open& open, Where where) {
   if (!open.undo) findings_.absent(gap_, where, "entry ", *e.entry_name, " was taken out, it was not to be undone");
   if (open.settled) findings_.violation(where, "entry ", *e.entry_name, " was undone after it was settled");
   if (open.fact != nullptr && open.fact->times > 0)
@@ -258,14 +258,14 @@ void PeerStory::take_undone(const AuditEvent& e, Open& open, Where where) {
   close(e.entry_name->serial);
 }
 
-void PeerStory::take_drop(const AuditEvent& e, Open& open, Where where) {
+void PeerStory::take_drop(const ReadEvent& e, Open& open, Where where) {
   if (open.counted) findings_.violation(where, "entry ", *e.entry_name, " was dropped after it was counted");
   if (open.fact != nullptr && open.fact->times > 0)
     findings_.violation(where, "entry ", *e.entry_name, " was secured although its peer had dropped it");
   close(e.entry_name->serial);
 }
 
-void PeerStory::take_settled(const AuditEvent& e, Open& open, Where where) {
+void PeerStory::take_settled(const ReadEvent& e, Open& open, Where where) {
   if (!open.counted && !open.late)
     findings_.absent(gap_, where, "entry ", *e.entry_name, " was settled without being counted");
   if (open.undo) findings_.violation(where, "entry ", *e.entry_name, " was settled after it was undone");
@@ -279,7 +279,7 @@ void PeerStory::take_settled(const AuditEvent& e, Open& open, Where where) {
   close(e.entry_name->serial);
 }
 
-void PeerStory::take_merged(const AuditEvent& e, Open& open, Where where) {
+void PeerStory::take_merged(const ReadEvent& e, Open& open, Where where) {
   if (!open.settled) findings_.absent(gap_, where, "entry ", *e.entry_name, " was marked merged and not settled");
   const RoundFact* round =
       open.fact != nullptr && open.fact->round != 0 ? &books_.rounds[open.fact->round - 1] : nullptr;
@@ -298,7 +298,7 @@ void PeerStory::take_merged(const AuditEvent& e, Open& open, Where where) {
 }
 
 // COMMIT came for an entry that could not be settled: it had ended, or it ends now.
-void PeerStory::take_gone(const AuditEvent& e, Where where) {
+void PeerStory::take_gone(const ReadEvent& e, Where where) {
   const auto open = open_.find(e.entry_name->serial);
   if (e.entry_name->serial >= next_serial_)
     findings_.absent(gap_, where, "entry ", *e.entry_name, " was answered gone, it was never made");
@@ -317,7 +317,7 @@ void PeerStory::take_gone(const AuditEvent& e, Where where) {
 }
 
 // A job of the device is done; one that takes something out again goes before all others.
-void PeerStory::device_did(const AuditEvent&, Where where) {
+void PeerStory::device_did(const ReadEvent&, Where where) {
   if (undos_ == 0 || ++did_since_undo_ <= kDoneBeforeUndoMax) return;
   findings_.absent(gap_, where, "what was to be undone in session ", session_, " was not taken out");
   undos_ = 0;

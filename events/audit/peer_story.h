@@ -25,7 +25,7 @@ class PeerStory {
 
   void begin_session(const Session& session, bool gap);
   void note_gap();  // lines are missing in front of the one that comes
-  void take(const AuditEvent& event, Where where);
+  void take(const ReadEvent& event, Where where);
   void end_session();  // the file is read, or another session begins
 
  private:
@@ -38,35 +38,35 @@ class PeerStory {
 
   // Its level has lines of single entries. Else what they would show is not asked for.
   bool tells_entries() const { return level_ >= EventLevel::kEntries; }
-  bool lives(const AuditEvent& e, Where where);
-  void take_stage(const AuditEvent& e, Where where);
-  void take_of_entry(const AuditEvent& e, Where where);
-  void take_entry(const AuditEvent& e, Where where);
-  void judge_sender(const AuditEvent& e, Where where);
-  void judge_never_issued(const AuditEvent& e, Where where);
-  void take_known(const AuditEvent& e, Open& open, Where where);
-  void take_counted(const AuditEvent& e, Open& open, Where where);
-  void take_late(const AuditEvent& e, Open& open, Where where);
-  void take_undo(const AuditEvent& e, Open& open, Where where);
-  void take_undone(const AuditEvent& e, Open& open, Where where);
-  void take_drop(const AuditEvent& e, Open& open, Where where);
-  void take_settled(const AuditEvent& e, Open& open, Where where);
-  void take_merged(const AuditEvent& e, Open& open, Where where);
-  void take_gone(const AuditEvent& e, Where where);
-  void device_did(const AuditEvent& e, Where where);
+  bool lives(const ReadEvent& e, Where where);
+  void take_stage(const ReadEvent& e, Where where);
+  void take_of_entry(const ReadEvent& e, Where where);
+  void take_entry(const ReadEvent& e, Where where);
+  void judge_sender(const ReadEvent& e, Where where);
+  void judge_never_issued(const ReadEvent& e, Where where);
+  void take_known(const ReadEvent& e, Open& open, Where where);
+  void take_counted(const ReadEvent& e, Open& open, Where where);
+  void take_late(const ReadEvent& e, Open& open, Where where);
+  void take_undo(const ReadEvent& e, Open& open, Where where);
+  void take_undone(const ReadEvent& e, Open& open, Where where);
+  void take_drop(const ReadEvent& e, Open& open, Where where);
+  void take_settled(const ReadEvent& e, Open& open, Where where);
+  void take_merged(const ReadEvent& e, Open& open, Where where);
+  void take_gone(const ReadEvent& e, Where where);
+  void device_did(const ReadEvent& e, Where where);
   void close(std::uint64_t serial);
 
-  void take_stepped(const AuditEvent& e, Where where);
-  void judge_delays(const AuditEvent& e, Where where);
-  void take_serving(const AuditEvent& e, Where where);
-  void take_enter(const AuditEvent& e, Where where);
-  void take_report(const AuditEvent& e, Where where);
-  void take_round_drop(const AuditEvent& e, Where where);
-  void take_anchor(const AuditEvent& e, Where where);
+  void take_stepped(const ReadEvent& e, Where where);
+  void judge_delays(const ReadEvent& e, Where where);
+  void take_serving(const ReadEvent& e, Where where);
+  void take_enter(const ReadEvent& e, Where where);
+  void take_report(const ReadEvent& e, Where where);
+  void take_round_drop(const ReadEvent& e, Where where);
+  void take_anchor(const ReadEvent& e, Where where);
   void judge_step_to(std::uint64_t version, Where where);
-  void take_behind(const AuditEvent& e, Where where);
-  void take_shifted(const AuditEvent& e, Where where);
-  void take_end(const AuditEvent& e, Where where);
+  void take_behind(const ReadEvent& e, Where where);
+  void take_shifted(const ReadEvent& e, Where where);
+  void take_end(const ReadEvent& e, Where where);
 
   Books& books_;
   Findings& findings_;

@@ -25,7 +25,7 @@ void TrainerStory::begin_life() {
   line_targets_ = last_step_ = 0;
 }
 
-void TrainerStory::take(const AuditEvent& e, const TrainerLife& life, Where where) {
+void TrainerStory::take(const ReadEvent& e, const TrainerLife& life, Where where) {
   switch (e.event) {
     case EventKind::kIssue:
       return take_issue(e, life, where);
@@ -47,7 +47,7 @@ void TrainerStory::take(const AuditEvent& e, const TrainerLife& life, Where wher
   }
 }
 
-void TrainerStory::take_issue(const AuditEvent& e, const TrainerLife& life, Where where) {
+void TrainerStory::take_issue(const ReadEvent& e, const TrainerLife& life, Where where) {
   MicrobatchFact& fact = books_.microbatches[*e.microbatch];
   if (fact.commit_life != 0) findings_.violation(where, "microbatch ", *e.microbatch, " was issued behind its commit");
   if (fact.issue_life == life.number) findings_.violation(where, "microbatch ", *e.microbatch, " was issued twice");
@@ -64,7 +64,7 @@ void TrainerStory::take_issue(const AuditEvent& e, const TrainerLife& life, Wher
   next = std::max(next, e.microbatch->serial + 1);
 }
 
-void TrainerStory::take_commit(const AuditEvent& e, const TrainerLife& life, Where where) {
+void TrainerStory::take_commit(const ReadEvent& e, const TrainerLife& life, Where where) {
   MicrobatchFact& fact = books_.microbatches[*e.microbatch];
   const std::uint64_t path = mix_of(*e.entries), told = mix64(std::bit_cast<std::uint64_t>(*e.loss), *e.targets);
   const std::uint16_t before = std::exchange(fact.commit_life, life.number);
@@ -88,7 +88,7 @@ void TrainerStory::take_commit(const AuditEvent& e, const TrainerLife& life, Whe
   take_path(e, where);
 }
 
-void TrainerStory::take_path(const AuditEvent& e, Where where) {
+void TrainerStory::take_path(const ReadEvent& e, Where where) {
   if (stages_ == 0) stages_ = e.entries->size();
   if (e.entries->size() != stages_ || stages_ == 0)
     findings_.violation(where, "the path of ", *e.microbatch, " has ", e.entries->size(), " stages, others have ",
@@ -116,7 +116,7 @@ void TrainerStory::take_path(const AuditEvent& e, Where where) {
   }
 }
 
-void TrainerStory::take_merged(const AuditEvent& e, const TrainerLife& life, Where where) {
+void TrainerStory::take_merged(const ReadEvent& e, const TrainerLife& life, Where where) {
   EntryFact& fact = books_.entries[*e.entry_name];
   if (fact.times == 0)
     findings_.absent(books_.trainer_gap, where, "entry ", *e.entry_name,
@@ -130,7 +130,7 @@ void TrainerStory::take_merged(const AuditEvent& e, const TrainerLife& life, Whe
 }
 
 // A trainer that came back may say it again; the cause may be told in other words then, the entry may not differ.
-void TrainerStory::take_lost(const AuditEvent& e, const TrainerLife& life, Where where) {
+void TrainerStory::take_lost(const ReadEvent& e, const TrainerLife& life, Where where) {
   EntryFact& fact = books_.entries[*e.entry_name];
   const auto stage = e.stage->value;
   if (fact.lost_life == life.number) findings_.violation(where, "entry ", *e.entry_name, " was lost twice");
@@ -155,7 +155,7 @@ void TrainerStory::take_lost(const AuditEvent& e, const TrainerLife& life, Where
                      "), its session was not over by that");
 }
 
-void TrainerStory::take_train(const AuditEvent& e, const TrainerLife& life, Where where) {
+void TrainerStory::take_train(const ReadEvent& e, const TrainerLife& life, Where where) {
   const bool known = !books_.trainer_gap;  // what the sums are over
   if (known && *e.targets != targets_)
     findings_.violation(where, "says ", *e.targets, " targets, committed were ", targets_);
@@ -174,7 +174,7 @@ void TrainerStory::take_train(const AuditEvent& e, const TrainerLife& life, Wher
 }
 
 // Behind the last rounds: what was evaluated is what the run made.
-void TrainerStory::take_validation(const AuditEvent& e, const TrainerLife& life, Where where) {
+void TrainerStory::take_validation(const ReadEvent& e, const TrainerLife& life, Where where) {
   if (std::exchange(validation_life_, life.number) == life.number)
     findings_.violation(where, "validated twice in one life");
   if (stages_ != 0 && e.versions->size() != stages_)

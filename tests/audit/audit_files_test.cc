@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "common/packed/pack_file.h"
-#include "events/audit/audit_event.h"
-#include "events/audit/event_lines.h"
+#include "events/event_lines.h"
+#include "events/read_event.h"
 #include "tests/audit/audit_story.h"
 #include "tests/common/scratch_folder.h"
 
@@ -162,8 +162,8 @@ TEST(AuditFilesTest, ALineIsReadAsItWasWritten) {
       R"("settle_wait_ms":25,"sent":18446744073709551615,"received":20,"fp32":21,"payload":22,"deltas":27,"keys":28,)"
       R"("longest_callback_ms":24,"callback":"Chunk","computed_ms":26,"missing":23,"level":"rounds"})"
       "\n";
-  AuditEvent event{};
-  ASSERT_TRUE(read_audit_event(line, event));
+  ReadEvent event{};
+  ASSERT_TRUE(read_event(line, event));
   EXPECT_EQ(lacking_field(event), "");
   for (const EventField& field : event_fields()) {
     std::string text;
@@ -232,7 +232,7 @@ TEST(AuditFilesTest, ASegmentThatIsPackedAfterItWasFoundIsRead) {
   const std::string segment = folder.write("a.jsonl.0001", text);
   const auto file = event_file_at(folder / "a.jsonl");
   ASSERT_TRUE(file.ok());
-  const AuditSource source = file_source(*file);
+  const EventSource source = file_source(*file);
   ASSERT_TRUE(pack_file(segment).ok());
   EventLines lines(source);
   while (true) {

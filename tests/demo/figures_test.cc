@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "events/event_log.h"
 #include "tests/common/scratch_folder.h"
 
 namespace shoal {
@@ -107,67 +108,67 @@ TEST(FaultCostTest, LooksNoFurtherThanTheEndAndIsNeverNegative) {
   EXPECT_FALSE(cost_of(commits, 110, 160, 0)) << "nothing was committed before";
 }
 
-constexpr const char* kTrainer =
-    R"({"time":101.5,"event":"commit","role":"trainer","microbatch":"00000000000000aa:1","targets":512,"loss":5.5})"
-    "\n"
-    R"({"time":100.5,"event":"commit","role":"trainer","microbatch":"00000000000000aa:0","targets":512,"loss":5.5})"
-    "\n"
-    R"({"time":102.5,"event":"commit","role":"trainer","microbatch":"00000000000000aa:0","targets":512,"loss":5.5})"
-    "\n"
-    R"({"time":103,"event":"train","role":"trainer","step":1,"loss":5.25,"targets":1024})"
-    "\n"
-    R"({"time":103,"event":"lost","role":"trainer","microbatch":"00000000000000aa:0","stage":2,"entry":"s.1#4","cause":"x"})"
-    "\n"
-    R"({"time":103.5,"event":"session_over","role":"trainer","about":"s.1","stage":2,"cause":"no sign of life"})"
-    "\n"
-    R"({"time":103.6,"event":"session_over","role":"trainer","about":"s.2","stage":2,"cause":"left"})"
-    "\n"
-    R"({"time":104,"event":"bytes","role":"trainer","sent":70,"received":5})"
-    "\n"
-    R"({"time":105,"event":"validation","role":"trainer","loss":4.5,"targets":100})"
-    "\n";
-constexpr const char* kPeer =
-    R"({"time":101,"event":"bytes","role":"peer","sent":1000,"received":7,"fp32":4000,"payload":1000})"
-    "\n"
-    R"({"time":102,"event":"bytes","role":"peer","sent":500,"received":7,"fp32":400,"payload":100})"
-    "\n"
-    R"({"time":103,"event":"bytes","role":"peer","sent":99)";
+constexpr Session kLaunch{1, 1}, kPeer{2, 1};
 
-TEST(DemoEventsTest, SumWhatTheProcessesWrote) {
-  DemoEvents events;
-  read_demo_text(kTrainer, events);
-  read_demo_text(kPeer, events);
-  EXPECT_EQ(events.tokens(), 1024u) << "a commit written twice counts once";
-  ASSERT_EQ(events.commits.size(), 2u);
-  EXPECT_LT(events.commits[0].at, events.commits[1].at);
-  EXPECT_THAT(events.step_losses, ElementsAre(DoubleNear(5.25, 1e-12)));
-  EXPECT_EQ(events.validation_loss, std::optional<double>(4.5));
-  EXPECT_EQ(events.sent_bytes, 1570u) << "a torn last line is left out";
-  EXPECT_EQ(events.fp32_bytes, 4400u);
-  EXPECT_EQ(events.payload_bytes, 1100u);
-  EXPECT_EQ(events.lost.at("s.1"), 1u);
-  EXPECT_EQ(events.faults, 1u) << "who left is none";
+std::string line_of(const char* role, const Session& who, double time, const EventRecord& record) {
+  return event_line({.role = role, .run = {}, .peer = {}, .session = who}, WallTime(from_seconds(time)), record);
 }
 
-TEST(DemoEventsTest, CommitsOfAPeerAreNotTheTrainers) {
-  DemoEvents events;
-  read_demo_text(R"({"time":1,"event":"commit","role":"peer","microbatch":"a:1","targets":512})"
-                 "\n",
-                 events);
-  EXPECT_TRUE(events.commits.empty());
+std::string launch_text() {
+  const auto commit = [](double time, std::uint64_t serial) {
+    return line_of("trainer", kLaunch, time, commit_event({0xaa, serial}, {{kPeer, serial + 1}}, 5.5, 512));
+  };
+  const auto said = [](double time, const EventRecord& record) { return line_of("trainer", kLaunch, time, record); };
+  return commit(100.5, 0) + commit(101.5, 1) + commit(102.5, 0) +
+         said(103, {.event = EventKind::kTrain, .step = StepId{1}, .loss = 5.25, .targets = 1024}) +
+         said(103, {.event = EventKind::kLost,
+                    .microbatch = MicrobatchId{0xaa, 0},
+                    .stage = StageId{2},
+                    .entry_name = EntryName{kPeer, 1},
+                    .cause = "x"}) +
+         said(103.5, session_over_event({3, 1}, StageId{2}, "no sign of life")) +
+         said(103.6, session_over_event({4, 1}, StageId{2}, "left")) +
+         said(104, {.event = EventKind::kBytes, .sent = 70, .received = 5}) +
+         said(105, {.event = EventKind::kValidation, .loss = 4.5, .targets = 100});
+}
+std::string peer_text() {
+  const auto bytes = [](double time, std::uint64_t sent, std::uint64_t fp32, std::uint64_t payload) {
+    return line_of("peer", kPeer, time,
+                   {.event = EventKind::kBytes, .sent = sent, .received = 7, .fp32 = fp32, .payload = payload});
+  };
+  return bytes(101, 1000, 4000, 1000) + bytes(102, 500, 400, 100) + bytes(103, 99, 1, 1).substr(0, 40);
 }
 
 TEST(DemoEventsTest, AreReadFromAllFilesOfTheFolder) {
   const ScratchFolder folder;
-  folder.write("launch.jsonl", kTrainer);
-  const std::string peer = kPeer;
-  const std::size_t half = peer.find('\n', peer.size() / 2) + 1;
+  folder.write("launch.jsonl", launch_text());
+  const std::string peer = peer_text();
+  const std::size_t half = peer.find('\n') + 1;
   folder.write("peer-0.jsonl.0001", peer.substr(0, half));
   folder.write("peer-0.jsonl", peer.substr(half));
-  folder.write("notes.txt", kPeer);
+  folder.write("notes.txt", peer);
   const auto events = read_demo_events(folder.path());
   ASSERT_TRUE(events.ok()) << events.error().message;
-  EXPECT_EQ(events->sent_bytes, 1570u);
+  EXPECT_EQ(events->tokens(), 1024u) << "a commit written twice counts once";
+  ASSERT_EQ(events->commits.size(), 2u);
+  EXPECT_LT(events->commits[0].at, events->commits[1].at);
+  EXPECT_EQ(events->commits[1].targets, 512u);
+  EXPECT_THAT(events->step_losses, ElementsAre(DoubleNear(5.25, 1e-12)));
+  EXPECT_EQ(events->run.loss().validation, std::optional<double>(4.5));
+  EXPECT_TRUE(events->run.loss().validated_at_end);
+  EXPECT_EQ(events->run.bytes().sent, 1570u) << "a torn last line is left out";
+  EXPECT_EQ(events->run.bytes().fp32, 4400u);
+  EXPECT_EQ(events->run.bytes().payload, 1100u);
+  EXPECT_EQ(events->lost.at("0000000000000002.0000000000000001"), 1u);
+  EXPECT_EQ(events->faults, 1u) << "who left is none";
+}
+
+TEST(DemoEventsTest, CommitsOfAPeerAreNotTheTrainers) {
+  const ScratchFolder folder;
+  folder.write("peer-0.jsonl", line_of("peer", kPeer, 1, commit_event({0xaa, 1}, {{kPeer, 1}}, 5.5, 512)));
+  const auto events = read_demo_events(folder.path());
+  ASSERT_TRUE(events.ok());
+  EXPECT_TRUE(events->commits.empty());
 }
 
 TEST(DemoEventsTest, AFolderWithoutEventFilesIsAnError) {

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "tests/common/scratch_folder.h"
@@ -23,20 +22,6 @@ TEST(FileTailTest, GivesWholeLinesOnceAndInOrder) {
   EXPECT_THAT(tail.new_lines(), IsEmpty());
   file << "ee\n\nfive" << std::flush;
   EXPECT_THAT(tail.new_lines(), ElementsAre("three", ""));
-}
-
-TEST(FileTailTest, GoesOnInTheFileThatTakesTheName) {
-  const ScratchFolder folder;
-  FileTail tail(folder / "log");
-  std::ofstream first(folder / "log");
-  first << "one\n" << std::flush;
-  EXPECT_THAT(tail.new_lines(), ElementsAre("one"));
-  first << "two\n" << std::flush;
-  std::filesystem::rename(folder / "log", folder / "log.0001");
-  EXPECT_THAT(tail.new_lines(), ElementsAre("two"));
-  first << "three\n" << std::flush;
-  folder.write("log", "four\n");
-  EXPECT_THAT(tail.new_lines(), ElementsAre("three", "four"));
 }
 
 TEST(FileTailTest, LinesLongerThanABlockAreWhole) {

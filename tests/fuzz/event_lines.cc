@@ -1,5 +1,5 @@
 // Event files of others, as the audit reads them and as it judges them. A form feed stands between two files.
-#include "events/audit/event_lines.h"
+#include "events/event_lines.h"
 
 #include "tests/audit/audit_story.h"
 #include "tests/fuzz/target.h"
@@ -8,7 +8,7 @@ namespace shoal::fuzz {
 namespace {
 
 bool take_file(std::string_view text) {
-  const AuditSource source = text_source("peer", text);
+  const EventSource source = text_source("peer", text);
   EventLines lines(source);
   std::uint64_t complete = 0, last = 0;
   while (true) {

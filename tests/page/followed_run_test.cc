@@ -1,5 +1,5 @@
 // A run read while its processes still write: what grew, what was cut, who came.
-#include "page/followed_run.h"
+#include "events/books/followed_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

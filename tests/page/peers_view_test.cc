@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "common/hex.h"
+#include "events/books/run_view.h"
 #include "page/run_json.h"
-#include "page/run_view.h"
 #include "tests/audit/audit_story.h"
 
 namespace shoal {

@@ -1,5 +1,5 @@
 // What the page knows of a run, from events told by hand.
-#include "page/run_view.h"
+#include "events/books/run_view.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // A line to values, by nlohmann's parser without a document: nothing is kept that the schema does not name.
-#include "events/audit/audit_event.h"
+#include "events/read_event.h"
 
 #include <bit>
 #include <nlohmann/json.hpp>
@@ -26,7 +26,7 @@ std::optional<std::size_t> place_of(std::string_view name) {
 // What nlohmann's parser calls; false ends the parse.
 class Reader {
  public:
-  explicit Reader(AuditEvent& event) : e_(event) {}
+  explicit Reader(ReadEvent& event) : e_(event) {}
 
   bool key(std::string& name) {
     if (depth_ > 1) return take({.kind = Part::Kind::kKey, .text = &name});
@@ -81,12 +81,12 @@ class Reader {
     }
   }
 
-  AuditEvent& e_;
+  ReadEvent& e_;
   std::optional<std::size_t> place_;
   int depth_ = 0;
 };
 
-const EventRow* row_of(const AuditEvent& event) {
+const EventRow* row_of(const ReadEvent& event) {
   const std::uint8_t writer = event.is_peer()      ? event_writer::kPeer
                               : event.is_trainer() ? event_writer::kTrainer
                                                    : event_writer::kSolo;
@@ -97,7 +97,7 @@ const EventRow* row_of(const AuditEvent& event) {
 
 }  // namespace
 
-bool read_audit_event(std::string_view line, AuditEvent& event) {
+bool read_event(std::string_view line, ReadEvent& event) {
   event = {};
   Reader reader(event);
   if (line.empty() || line.front() != '{') return false;
@@ -108,7 +108,7 @@ bool read_audit_event(std::string_view line, AuditEvent& event) {
   return true;
 }
 
-std::string_view lacking_field(const AuditEvent& event) {
+std::string_view lacking_field(const ReadEvent& event) {
   const std::uint64_t required = kWholeHead | (event.row == nullptr ? 0 : event.row->required << kHeadSize);
   const std::uint64_t lacking = required & ~event.has;
   if (lacking == 0) return {};

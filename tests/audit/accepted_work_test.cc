@@ -1,6 +1,4 @@
 // What each peer's receipt names.
-#include "page/accepted_work.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +21,14 @@ void write_story(const Story& story, const ScratchFolder& folder, double time = 
 std::string named(const AcceptedWork& work, const Session& session, std::uint16_t stage) {
   const auto peer = work.peers.find(session.peer_tag);
   if (peer == work.peers.end() || !peer->second.contains(stage)) return "";
-  return ranges_text(peer->second.at(stage).targets);
+  return ranges_text(peer->second.at(stage));
+}
+
+std::uint64_t pairs_of(const AcceptedWork& work) {
+  std::uint64_t pairs = 0;
+  for (const auto& [peer, stages] : work.peers)
+    for (const auto& [stage, here] : stages) pairs += here.size();
+  return pairs;
 }
 
 TEST(AcceptedWorkTest, ItIsWhatRoundsSecured) {
@@ -35,11 +40,8 @@ TEST(AcceptedWorkTest, ItIsWhatRoundsSecured) {
     EXPECT_EQ(named(*work, Story::peer(stage, 0), static_cast<std::uint16_t>(stage)), "0,2");
     EXPECT_EQ(named(*work, Story::peer(stage, 1), static_cast<std::uint16_t>(stage)), "1,3");
   }
-  const auto audit = audit_folder(folder.path());
-  std::uint64_t pairs = 0;
-  for (const auto& [peer, stages] : work->peers)
-    for (const auto& [stage, here] : stages) pairs += here.targets.size();
-  EXPECT_EQ(pairs, audit->secured);
+  EXPECT_TRUE(work->audit.clean());
+  EXPECT_EQ(pairs_of(*work), work->audit.secured);
 }
 
 TEST(AcceptedWorkTest, ANameIsWhatTheJoinerGave) {
@@ -58,16 +60,11 @@ TEST(AcceptedWorkTest, ANameIsWhatTheJoinerGave) {
 
 TEST(AcceptedWorkTest, WhatIsLostIsNotInIt) {
   const ScratchFolder folder;
-  const Story story = story_with_a_loss(true);
-  write_story(story, folder);
+  write_story(story_with_a_loss(true), folder);
   const auto work = accepted_work(folder.path());
   ASSERT_TRUE(work.ok());
-  std::uint64_t pairs = 0;
-  for (const auto& [peer, stages] : work->peers)
-    for (const auto& [stage, here] : stages) pairs += here.targets.size();
-  const AuditReport audit = story.judge();
-  EXPECT_GT(audit.lost, 0u);
-  EXPECT_EQ(pairs, audit.secured);
+  EXPECT_GT(work->audit.lost, 0u);
+  EXPECT_EQ(pairs_of(*work), work->audit.secured);
 }
 
 TEST(AcceptedWorkTest, WhatAStageWentBackFromIsTakenOut) {
@@ -86,7 +83,7 @@ TEST(AcceptedWorkTest, WhatAStageWentBackFromIsTakenOut) {
     for (const std::uint64_t serial : member.serials)
       EXPECT_FALSE(work->peers.at(member.session.peer_tag)
                        .at(round.stage->value)
-                       .targets.contains(Story::microbatch_of(member.session, serial)));
+                       .contains(Story::microbatch_of(member.session, serial)));
 }
 
 // The one that goes on with the run is on another machine, whose clock is a minute behind.
@@ -118,7 +115,7 @@ TEST(AcceptedWorkTest, FilesOfPeersAloneAreRefused) {
 
 TEST(AcceptedWorkTest, RangesAreWhole) {
   const auto text = [](std::initializer_list<std::uint64_t> serials) {
-    std::map<std::uint64_t, int> map;
+    AcceptedWork::OfStage map;
     for (const std::uint64_t serial : serials) map[serial];
     return ranges_text(map);
   };

@@ -1,4 +1,4 @@
-#include "events/audit/event_lines.h"
+#include "events/event_lines.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -120,7 +120,7 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
 
 }  // namespace
 
-AuditSource text_source(std::string name, std::string_view text) {
+EventSource text_source(std::string name, std::string_view text) {
   const auto open = [text] {
     return [rest = text](std::span<char> out) mutable -> Result<std::size_t> {
       const std::size_t got = rest.copy(out.data(), out.size());
@@ -131,8 +131,8 @@ AuditSource text_source(std::string name, std::string_view text) {
   return {std::move(name), open};
 }
 
-AuditSource file_source(EventFile file, FirstReads told) {
-  AuditSource source{.name = last_part(file.path), .open = {}};
+EventSource file_source(EventFile file, FirstReads told) {
+  EventSource source{.name = last_part(file.path), .open = {}};
   for (const std::uint64_t number : file.lacks) source.lacks.push_back(last_part(segment_path(file.path, number)));
   source.open = [paths = std::move(file.parts), told = std::move(told), seen = std::make_shared<std::uint64_t>(0)] {
     return [parts = std::make_shared<Parts>(paths, told, seen)](std::span<char> out) { return parts->read(out); };
@@ -140,14 +140,14 @@ AuditSource file_source(EventFile file, FirstReads told) {
   return source;
 }
 
-Result<AuditSource> growing_source(const std::string& path) {
+Result<EventSource> growing_source(const std::string& path) {
   const auto grown = std::make_shared<Grown>(path);
   SHOAL_TRY(grown->open());
-  const AuditSource::Read read = [grown](std::span<char> out) { return grown->read(out); };
-  return AuditSource{.name = last_part(path), .open = [read] { return read; }};
+  const EventSource::Read read = [grown](std::span<char> out) { return grown->read(out); };
+  return EventSource{.name = last_part(path), .open = [read] { return read; }};
 }
 
-Result<std::vector<AuditSource>> sources_in(const std::string& folder, const ReadProgress& progress) {
+Result<std::vector<EventSource>> sources_in(const std::string& folder, const ReadProgress& progress) {
   std::error_code failure;
   if (!std::filesystem::is_directory(folder, failure))
     return make_error(ErrorCode::kMissing, folder + ": no such folder");
@@ -162,7 +162,7 @@ Result<std::vector<AuditSource>> sources_in(const std::string& folder, const Rea
       *done += bytes;
       progress(std::min(*done, total), total);
     };
-  std::vector<AuditSource> sources;
+  std::vector<EventSource> sources;
   for (EventFile& file : files) sources.push_back(file_source(std::move(file), told));
   return sources;
 }
@@ -205,17 +205,17 @@ void EventLines::judge_bad(bool explained) {
   bad_ = 0;
 }
 
-Result<const AuditEvent*> EventLines::next() {
+Result<const ReadEvent*> EventLines::next() {
   std::string_view line;
   bool whole = false;
   while (true) {
     SHOAL_ASSIGN(const bool any, next_text(line, whole));
     if (!any) {
       if (!grows_) judge_bad(false);  // it had its newline, so no kill tore it
-      return static_cast<const AuditEvent*>(nullptr);
+      return static_cast<const ReadEvent*>(nullptr);
     }
     ++number_;
-    if (whole && read_audit_event(line, event_)) {
+    if (whole && read_event(line, event_)) {
       // A new life of the process says so when the one before left its last line torn; the same life, when lines were
       // refused, the first of them perhaps in its middle.
       judge_bad((event_.row != nullptr && event_.event == EventKind::kReopened) || event_.missing.value_or(0) > 0);

@@ -1,4 +1,4 @@
-#include "page/history.h"
+#include "events/books/history.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "page/tally.h"
+#include "events/books/tally.h"
 
 #include <algorithm>
 

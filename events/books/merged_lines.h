@@ -1,6 +1,7 @@
 #pragma once
-// The lines of a run's event files by their times, those of one file in their order. Lines that cannot be read are the
-// audit's matter and passed over. Files may grow: what is not there yet comes later.   Thread: one at a time.
+// What the event files of a run tell, by the times of their lines; lines of one file in their order. Lines that cannot
+// be read, or are no event of their writer, are the audit's matter and passed over. Files may grow: what is not there
+// yet comes later.   Thread: one at a time.
 // Bounds: one open file and a piece of it for each process.
 #include <cstdint>
 #include <functional>
@@ -13,35 +14,32 @@
 #include <vector>
 
 #include "common/result.h"
-#include "events/audit/event_lines.h"
+#include "events/books/seen_event.h"
+#include "events/event_lines.h"
 
 namespace shoal {
 
 class MergedLines {
  public:
-  struct Line {
-    const AuditEvent* event = nullptr;  // valid until the next call
-    double time = 0;                    // of the line, or of one before it where the clock went back
-  };
-
   // All files as they are now. ERRORS: sources_in()'s.
   static Result<MergedLines> whole(const std::string& folder, const ReadProgress& progress = {});
   // Files that processes still write.
   static MergedLines growing(std::string folder) { return MergedLines(std::move(folder)); }
 
-  // The earliest of those that are there; null: none is now. ERRORS: kIo.
-  Result<std::optional<Line>> next();
+  // The earliest of those that are there, valid until the next call; none: nothing is there now. Its time is that of a
+  // line before it where the clock went back. ERRORS: kIo.
+  Result<std::optional<SeenEvent>> next();
   // What grew, and what came to the folder. ERRORS: kMissing (no folder, no event file in it), kIo.
   Status look_again();
 
  private:
   struct File {
     EventLines lines;
-    const AuditEvent* event = nullptr;
+    const ReadEvent* event = nullptr;
     double time = 0;
   };
   explicit MergedLines(std::string folder = {}) : folder_(std::move(folder)) {}
-  void add(const AuditSource& source, bool grows);
+  void add(const EventSource& source, bool grows);
   Status ask(std::size_t file);
 
   std::string folder_;

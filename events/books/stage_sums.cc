@@ -1,8 +1,8 @@
-#include "page/stage_sums.h"
+#include "events/books/stage_sums.h"
 
 #include <algorithm>
 
-#include "page/run_view.h"
+#include "events/books/run_view.h"
 
 namespace shoal {
 

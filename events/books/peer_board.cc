@@ -1,4 +1,4 @@
-#include "page/peer_board.h"
+#include "events/books/peer_board.h"
 
 #include <cmath>
 

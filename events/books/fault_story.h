@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "page/seen_event.h"
+#include "events/books/seen_event.h"
 
 namespace shoal {
 

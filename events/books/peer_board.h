@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "common/time.h"
+#include "events/books/seen_event.h"
 #include "events/recent_rate.h"
-#include "page/seen_event.h"
 
 namespace shoal {
 

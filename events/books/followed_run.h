@@ -5,15 +5,16 @@
 #include <string>
 
 #include "common/result.h"
-#include "page/merged_lines.h"
-#include "page/run_view.h"
+#include "events/books/merged_lines.h"
+#include "events/books/run_view.h"
 
 namespace shoal {
 
 class FollowedRun {
  public:
-  FollowedRun(const std::string& folder, RunFacts facts)
-      : lines_(MergedLines::growing(folder)), facts_(std::move(facts)) {}
+  FollowedRun(const std::string& folder, RunFacts facts) : lines_(MergedLines::growing(folder)) {
+    view_.set_facts(std::move(facts));
+  }
 
   // What was written since the last call; `now`: seconds since 1970. `progress` is told the number of lines, after
   // each kProgressLines; where it says false, the rest is left for the next call. ERRORS: MergedLines::look_again's.
@@ -25,7 +26,6 @@ class FollowedRun {
 
  private:
   MergedLines lines_;
-  RunFacts facts_;
   RunView view_;
   double told_ = 0;
 };

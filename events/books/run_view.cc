@@ -1,8 +1,10 @@
-#include "page/run_view.h"
+#include "events/books/run_view.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
+
+#include "common/hex.h"
 
 namespace shoal {
 namespace {
@@ -18,6 +20,7 @@ bool RunView::is_new(const EventRecord& r) const {
 }
 
 void RunView::take(const SeenEvent& told) {
+  if (lines_ == 0 && told.run) facts_.key = hex_of(*told.run).substr(0, 16);
   const bool commits = told.record.event == EventKind::kCommit;
   if (told.record.stage && told.record.stage->value >= kStagesMax) return;
   if (commits && (!told.record.microbatch || !told.record.entries || told.record.entries->size() > kStagesMax)) return;

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "common/time.h"
+#include "events/books/fault_story.h"
+#include "events/books/history.h"
+#include "events/books/peer_board.h"
+#include "events/books/seen_event.h"
+#include "events/books/tally.h"
 #include "events/recent_rate.h"
-#include "page/fault_story.h"
-#include "page/history.h"
-#include "page/peer_board.h"
-#include "page/seen_event.h"
-#include "page/tally.h"
 
 namespace shoal {
 

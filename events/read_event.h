@@ -1,6 +1,6 @@
 #pragma once
-// One line of an event file as the audit reads it: what its event wrote (events/event_schema.h) behind the line's head.
-// Pure; thread-safe.
+// One line of an event file as a value: what its event wrote (events/event_schema.h) behind the line's head. Every
+// reader of event files in C++ reads lines by this. Pure; thread-safe.
 #include <string>
 #include <string_view>
 
@@ -9,7 +9,7 @@
 namespace shoal {
 
 // `event` counts only with a row.
-struct AuditEvent : EventRecord {
+struct ReadEvent : EventRecord {
   const EventRow* row = nullptr;  // null: `name` is no event of its writer
   std::uint64_t has = 0;          // bits by place: of the head, then of event_fields()
   double time = 0;
@@ -18,15 +18,16 @@ struct AuditEvent : EventRecord {
   PeerId peer;
   Session session;
 
+  bool is(EventKind kind) const { return row != nullptr && event == kind; }
   bool is_trainer() const { return role == "trainer"; }
   bool is_peer() const { return role == "peer"; }
 };
 
 // False: no object of JSON, or a field that is not of its form. Fields that the schema does not name are passed over.
 // `event` is overwritten.
-bool read_audit_event(std::string_view line, AuditEvent& event);
+bool read_event(std::string_view line, ReadEvent& event);
 
 // The field that a line of its event must have and this one has not; empty: it has them all.
-std::string_view lacking_field(const AuditEvent& event);
+std::string_view lacking_field(const ReadEvent& event);
 
 }  // namespace shoal

@@ -8,8 +8,8 @@
 #include <map>
 #include <unordered_map>
 
-#include "page/seen_event.h"
-#include "page/serial_set.h"
+#include "events/books/seen_event.h"
+#include "events/books/serial_set.h"
 
 namespace shoal {
 

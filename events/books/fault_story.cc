@@ -1,4 +1,4 @@
-#include "page/fault_story.h"
+#include "events/books/fault_story.h"
 
 #include <algorithm>
 
