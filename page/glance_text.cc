@@ -33,25 +33,6 @@ std::string counted(std::uint64_t count, const char* one, const char* more) {
 }
 std::string short_peer(const Session& session) { return hex_of_word(session.peer_tag).substr(0, 8); }
 
-struct Sums {
-  std::vector<StageSum> stages;
-  std::uint64_t serving = 0, members = 0, secured = 0, lost = 0, undecided = 0;
-};
-
-Sums sums_for(const RunView& view) {
-  Sums sums{.stages = sums_of(view)};
-  for (std::size_t i = 0; i < sums.stages.size(); ++i) {
-    const auto stage = static_cast<std::uint16_t>(i);
-    const Tally::Stage counts = view.tally().of_stage(stage);
-    sums.serving += sums.stages[i].serving;
-    sums.members += sums.stages[i].members;
-    sums.secured += counts.secured;
-    sums.lost += counts.lost;
-    sums.undecided += view.tally().undecided(stage);
-  }
-  return sums;
-}
-
 std::string state_words(const RunView& view, double told) {
   if (view.ended()) return "ended: " + (view.end_cause().empty() ? std::string("in order") : view.end_cause());
   const double silent = view.now() - told;
@@ -59,12 +40,12 @@ std::string state_words(const RunView& view, double told) {
   return (view.targets_per_s() > 0 ? "training for " : "waiting for ") + clock_of(view.now() - view.begun());
 }
 
-std::string weakest_words(const Sums& sums) {
-  const auto none = std::find_if(sums.stages.begin(), sums.stages.end(), [](const auto& s) { return s.serving == 0; });
-  if (none != sums.stages.end()) return "stage " + std::to_string(none - sums.stages.begin()) + " has nobody";
-  const auto weakest = weakest_of(sums.stages);
+std::string weakest_words(const std::vector<StageSum>& sums) {
+  const auto none = std::find_if(sums.begin(), sums.end(), [](const auto& s) { return s.serving == 0; });
+  if (none != sums.end()) return "stage " + std::to_string(none - sums.begin()) + " has nobody";
+  const auto weakest = weakest_of(sums);
   if (!weakest) return "every stage has as many";
-  return "weakest is stage " + std::to_string(*weakest) + " with " + std::to_string(sums.stages[*weakest].serving);
+  return "weakest is stage " + std::to_string(*weakest) + " with " + std::to_string(sums[*weakest].serving);
 }
 
 std::string figures_line(const RunView& view) {
@@ -149,7 +130,8 @@ std::string tale_line(const Tale& tale, double begun) {
 }
 
 std::string glance_text(const RunView& view, double told, GlanceSize size) {
-  const Sums sums = sums_for(view);
+  const std::vector<StageSum> sums = sums_of(view);
+  const StageSum total = total_of(sums);
   const std::vector<const SeenPeer*> rows = rows_by_life(view);
   const std::size_t room = size.lines > kLinesAlways ? size.lines - kLinesAlways : 0;
   const std::vector<const Tale*> tales =
@@ -162,10 +144,10 @@ std::string glance_text(const RunView& view, double told, GlanceSize size) {
                   " | " + state_words(view, told));
   lines.push_back(figures_line(view));
   lines.push_back(tokens_line(view));
-  lines.push_back("counted twice " + std::to_string(view.tally().counted_twice()) + " | " + short_number(sums.secured) +
-                  " secured, " + std::to_string(sums.lost) + " lost by name, " + std::to_string(sums.undecided) +
-                  " undecided");
-  std::string peers = std::to_string(sums.serving) + " of " + counted(sums.members, "peer serves", "peers serve") +
+  lines.push_back("counted twice " + std::to_string(view.tally().counted_twice()) + " | " +
+                  short_number(total.counts.secured) + " secured, " + std::to_string(total.counts.lost) +
+                  " lost by name, " + std::to_string(total.undecided) + " undecided");
+  std::string peers = std::to_string(total.serving) + " of " + counted(total.members, "peer serves", "peers serve") +
                       ", " + weakest_words(sums);
   if (view.delay()) peers += " | late by " + formatted("%.2f", *view.delay());
   lines.push_back(peers + " | " + counted(view.story().faults(), "fault", "faults"));
@@ -181,13 +163,14 @@ std::string glance_text(const RunView& view, double told, GlanceSize size) {
 }
 
 std::string glance_line(const RunView& view, double told) {
-  const Sums sums = sums_for(view);
+  const std::vector<StageSum> sums = sums_of(view);
+  const StageSum total = total_of(sums);
   std::string line = clock_of(view.now() - view.begun()) + " step " + std::to_string(view.loss().step);
   if (view.loss().newest) line += " loss " + loss_text(*view.loss().newest);
   line += " tok " + short_number(view.targets()) + " " + short_number(view.targets_per_s()) + " tok/s peers";
-  for (const StageSum& stage : sums.stages) line += " " + std::to_string(stage.serving);
-  line += " twice " + std::to_string(view.tally().counted_twice()) + " lost " + std::to_string(sums.lost) + " faults " +
-          std::to_string(view.story().faults());
+  for (const StageSum& stage : sums) line += " " + std::to_string(stage.serving);
+  line += " twice " + std::to_string(view.tally().counted_twice()) + " lost " + std::to_string(total.counts.lost) +
+          " faults " + std::to_string(view.story().faults());
   if (view.ended() || view.now() - told >= kSilentFrom) line += ", " + state_words(view, told);
   return printable(line);
 }

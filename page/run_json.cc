@@ -67,26 +67,14 @@ Json seen_by_of(const RunView& view) {
           {"tokens", word.targets}};
 }
 
-Json count_of(const RunView& view) {
+Json count_of(const RunView& view, const StageSum& total) {
   if (view.facts().of_peer()) return nullptr;
   const Tally& tally = view.tally();
-  std::uint64_t secured = 0, lost = 0, taken_back = 0, rounds = 0, undecided = 0;
-  for (std::uint16_t stage = 0; stage < view.stages(); ++stage) undecided += tally.undecided(stage);
-  for (const auto& [stage, of] : tally.stages()) {
-    secured += of.secured;
-    lost += of.lost;
-    taken_back += of.taken_back;
-    rounds += of.rounds;
-  }
-  return {{"twice", tally.counted_twice()},
-          {"issued", tally.issued()},
-          {"committed", tally.committed()},
-          {"committed_tokens", tally.committed_targets()},
-          {"secured", secured},
-          {"lost", lost},
-          {"taken_back", taken_back},
-          {"undecided", undecided},
-          {"rounds", rounds}};
+  return {{"twice", tally.counted_twice()},        {"issued", tally.issued()},
+          {"committed", tally.committed()},        {"committed_tokens", tally.committed_targets()},
+          {"secured", total.counts.secured},       {"lost", total.counts.lost},
+          {"taken_back", total.counts.taken_back}, {"undecided", total.undecided},
+          {"rounds", total.counts.rounds}};
 }
 
 Json bytes_of(const RunView& view) {
@@ -111,7 +99,7 @@ Json stages_of(const RunView& view, const std::vector<StageSum>& sums) {
   const auto known = [&](const auto& value) { return view.facts().of_peer() ? Json(nullptr) : Json(value); };
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const auto stage = static_cast<std::uint16_t>(i);
-    const Tally::Stage counts = view.tally().of_stage(stage);
+    const Tally::Stage& counts = sums[i].counts;
     const auto open = view.open_rounds().find(stage);
     list.push_back(
         {{"serving", sums[i].serving},
@@ -123,7 +111,7 @@ Json stages_of(const RunView& view, const std::vector<StageSum>& sums) {
          {"secured", known(counts.secured)},
          {"lost", known(counts.lost)},
          {"taken_back", known(counts.taken_back)},
-         {"undecided", known(view.tally().undecided(stage))},
+         {"undecided", known(sums[i].undecided)},
          {"round_open_s",
           open == view.open_rounds().end() ? Json(nullptr) : rounded(std::max(0.0, view.now() - open->second.since))}});
   }
@@ -267,7 +255,7 @@ std::string moment_json(const RunView& view) {
                        {"seen_by", seen_by_of(view)},
                        {"tokens", tokens_of(view)},
                        {"loss", loss_of(view)},
-                       {"count", count_of(view)},
+                       {"count", count_of(view, total_of(sums))},
                        {"staleness", rounded(view.delay())},
                        {"faults", view.facts().of_peer() ? Json(nullptr) : Json(view.story().faults())},
                        {"weakest", weakest ? Json(*weakest) : Json(nullptr)},

@@ -11,19 +11,22 @@
 namespace shoal {
 
 // Every broken rule as one line; empty = all hold. At any time (between two turns of the loop):
-//   - a microbatch is logged once; an entry is secured by one committed round at most; nothing is both secured and
-//   lost;
-//   - who begins to serve has a version that is no older than what members were told of before it was admitted;
+// clang-format off
+//   - a microbatch is logged once; an entry is secured by one committed round at most; nothing is both secured
+//     and lost;
+//   - a session that begins to serve has a version that is no older than what members were told of before it was
+//     admitted;
 //   - a round's commit names as many contributions as the round was opened with members;
 //   - a serving replica's anchor = sum over what the rounds up to its version secured, by tag and by the exact
-//   gradients of the integer executor, each at the weights that the ledger says it was made at, float by float; so
-//   replicas of one version hold the same anchor;
+//     gradients of the integer executor, each at the weights that the ledger says it was made at, float by float; so
+//     replicas of one version hold the same anchor;
 //   - its parameters, with a shift that is still pending, = anchor + what its ledger calls stepped; each accumulator =
-//   what its ledger has counted in that window. So a gradient is in a living replica once, where its ledger says;
+//     what its ledger has counted in that window. So a gradient is in a living replica once, where its ledger says;
 //   - what its ledger calls settled was logged, for this entry, before;
 //   - what a round up to its version secured is not in its ledger; nor is what is lost, while its session lives, but
-//   for the rest that is lost when the run ends; that rest holds nothing of a session that was over long before;
+//     for the rest that is lost when the run ends; that rest holds nothing of a session that was over long before;
 //   - the launching process has no link to a session that it fenced, in this life or in one before.
+// clang-format on
 class CountingChecker {
  public:
   explicit CountingChecker(const Swarm& swarm) : swarm_(swarm) {}

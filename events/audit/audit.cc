@@ -31,12 +31,12 @@ class Auditor {
     report_.files = sources.size();
     for (const auto& [time, source] : trainers) read(*source, true);
     if (runs_.empty() || !books_.trainer_seen)
-      findings_.violation({}, "no line of a trainer: there is nothing to judge by");
+      findings_.violation("no line of a trainer: there is nothing to judge by");
     trainers_runs_ = runs_.size();
     trainer_.finish();
     authority_.finish();
     for (const EventSource* source : others) read(*source, false);
-    if (runs_.size() > 1) findings_.violation({}, "the files are of ", runs_.size(), " different runs");
+    if (runs_.size() > 1) findings_.violation("the files are of ", runs_.size(), " different runs");
     judge_sessions();
     judge_trainers();
     judge_entries();
@@ -83,29 +83,36 @@ class Auditor {
   void read(const EventSource& source, bool trainer) {
     EventLines lines(source);
     File file{.name = source.name, .role = {}, .peer = {}, .session = {}};
+    findings_.look_at({file.name});
     for (const std::string& segment : source.lacks) {
-      findings_.incomplete({file.name}, "its segment ", segment, " is not here");
+      findings_.incomplete("its segment ", segment, " is not here");
       file.gap = true;
       if (trainer) books_.trainer_gap = true;
     }
     while (true) {
       const auto next = lines.next();
-      for (const std::uint64_t line : lines.take_damaged()) findings_.violation({file.name, line}, "cannot be read");
+      for (const std::uint64_t line : lines.take_damaged()) {
+        findings_.look_at({file.name, line});
+        findings_.violation("cannot be read");
+      }
       if (!next.ok()) {
-        findings_.incomplete({file.name}, next.error().message);
+        findings_.look_at({file.name});
+        findings_.incomplete(next.error().message);
         unread_ = next.error();
       }
       if (!next.ok() || *next == nullptr) break;
-      take(**next, {file.name, lines.number()}, file, trainer);
+      findings_.look_at({file.name, lines.number()});
+      take(**next, file, trainer);
     }
+    findings_.look_at({});
     if (!trainer) peer_.end_session();
     report_.lines += lines.lines();
     report_.torn += lines.torn();
   }
 
-  void take(const ReadEvent& e, Where where, File& file, bool trainer) {
+  void take(const ReadEvent& e, File& file, bool trainer) {
     if (const std::uint64_t missing = e.missing.value_or(0); missing > 0) {
-      findings_.incomplete(where, missing, missing == 1 ? " line is" : " lines are",
+      findings_.incomplete(missing, missing == 1 ? " line is" : " lines are",
                            " missing in front of this one: they could not be written");
       report_.missing += missing;
       file.gap = true;
@@ -115,21 +122,20 @@ class Auditor {
         peer_.note_gap();
     }
     const std::string_view lacking = lacking_field(e);
-    if (!lacking.empty()) return findings_.violation(where, e.name, " lacks \"", lacking, "\"");
-    if (e.row == nullptr) return findings_.violation(where, "\"", e.name, "\" is no event of a ", e.role);
-    if (!same_process(e, where, file)) return;
+    if (!lacking.empty()) return findings_.violation(e.name, " lacks \"", lacking, "\"");
+    if (e.row == nullptr) return findings_.violation("\"", e.name, "\" is no event of a ", e.role);
+    if (!same_process(e, file)) return;
     if (e.event == EventKind::kReopened) return;
-    take_session(e, where, file, trainer);
+    take_session(e, file, trainer);
     if (!is_written(e.event, file.level))
-      findings_.violation(where, e.name, " is written, which the session's level \"", name_of(file.level),
-                          "\" leaves out");
+      findings_.violation(e.name, " is written, which the session's level \"", name_of(file.level), "\" leaves out");
     if (!trainer && !e.is_peer()) return;
     if (!trainer) {
       note_delays(e);
-      return peer_.take(e, where);
+      return peer_.take(e);
     }
     books_.trainer_seen = true;
-    take_of_trainer(e, where);
+    take_of_trainer(e);
   }
 
   void note_delays(const ReadEvent& e) {
@@ -144,40 +150,41 @@ class Auditor {
     }
   }
 
-  bool same_process(const ReadEvent& e, Where where, File& file) {
+  bool same_process(const ReadEvent& e, File& file) {
     if (std::find(runs_.begin(), runs_.end(), e.run) == runs_.end() && runs_.size() < 8) runs_.push_back(e.run);
     if (file.lines++ == 0) {
       file.role = e.role;
       file.peer = e.peer;
     }
     if (e.role != file.role || e.peer != file.peer) {
-      findings_.violation(where, "is of another process (", e.role, " ", short_name(e.peer), ") than the file");
+      findings_.violation("is of another process (", e.role, " ", short_name(e.peer), ") than the file");
       return false;
     }
     if (e.session != Session{} && !is_of(e.session, e.peer))
-      findings_.violation(where, "session ", e.session, " is none of peer ", hex_of(e.peer).substr(0, 16));
+      findings_.violation("session ", e.session, " is none of peer ", hex_of(e.peer).substr(0, 16));
     return true;
   }
 
   // A file's lines carry one session from one `start` to the next.
-  void take_session(const ReadEvent& e, Where where, File& file, bool trainer) {
+  void take_session(const ReadEvent& e, File& file, bool trainer) {
     if (e.role == "solo") return;
     const bool starts = e.event == EventKind::kStart;
     if (!starts && file.session == e.session) return;
     if (!starts)
-      findings_.absent(file.gap, where, "session ", e.session, " wrote no start, or its line is in a foreign place");
+      findings_.absent(file.gap, "session ", e.session, " wrote no start, or its line is in a foreign place");
     SessionFact& fact = books_.sessions[e.session];
     if (starts) {
-      if (fact.started) findings_.violation(where, "session ", e.session, " starts a second time");
+      if (fact.started) findings_.violation("session ", e.session, " starts a second time");
       fact.started = true;
       ++report_.sessions;
     }
-    file.level = fact.level = level_of(e, where);
+    file.level = fact.level = level_of(e);
     file.session = e.session;
     if (trainer) {
       fact.seen = true;
       books_.trainer_tells_merged = books_.trainer_tells_merged && is_written(EventKind::kMerged, file.level);
-      life_ = {.number = static_cast<std::uint16_t>(life_.number + 1), .resumed = e.cause == "resume" || !starts};
+      books_.life = {.number = static_cast<std::uint16_t>(books_.life.number + 1),
+                     .resumed = e.cause == "resume" || !starts};
       trainer_.begin_life();
     } else {
       peer_.begin_session(e.session, file.gap);
@@ -185,22 +192,22 @@ class Auditor {
   }
 
   // The first line of a session says it.
-  EventLevel level_of(const ReadEvent& e, Where where) {
+  EventLevel level_of(const ReadEvent& e) {
     if (e.level.empty()) return EventLevel::kFull;
     const auto level = event_level_named(e.level);
-    if (!level) findings_.violation(where, "\"", e.level, "\" is no level of events");
+    if (!level) findings_.violation("\"", e.level, "\" is no level of events");
     return level.value_or(EventLevel::kFull);
   }
 
-  void take_of_trainer(const ReadEvent& e, Where where) {
+  void take_of_trainer(const ReadEvent& e) {
     const bool decides =
         (e.event >= EventKind::kIssue && e.event <= EventKind::kRestored && e.event != EventKind::kRoundFailed) ||
         e.event == EventKind::kMerged;
-    if (life_.ended && (decides || e.event == EventKind::kEnd))
-      findings_.violation(where, e.name, " behind the end of the run");
-    if (e.event == EventKind::kEnd) books_.ended = life_.ended = true;
-    trainer_.take(e, life_, where);
-    authority_.take(e, life_, where);
+    if (books_.life.ended && (decides || e.event == EventKind::kEnd))
+      findings_.violation(e.name, " behind the end of the run");
+    if (e.event == EventKind::kEnd) books_.ended = books_.life.ended = true;
+    trainer_.take(e);
+    authority_.take(e);
   }
 
   // ---- what only all files together say ----
@@ -211,22 +218,21 @@ class Auditor {
       without_entries += session.seen && !session.tells_entries();
       if (session.seen) continue;
       if (session.joined || session.named)
-        findings_.incomplete({}, "session ", name, " took part, and no file holds a line of it");
+        findings_.incomplete("session ", name, " took part, and no file holds a line of it");
     }
     if (without_entries > 0)
-      findings_.incomplete({}, without_entries, without_entries == 1 ? " session tells" : " sessions tell",
+      findings_.incomplete(without_entries, without_entries == 1 ? " session tells" : " sessions tell",
                            " nothing of single entries: that is not written at level \"", name_of(EventLevel::kRounds),
                            "\"");
     for (const auto& [name, session] : books_.sessions)
-      if (session.named && !session.joined)
-        findings_.absent(books_.trainer_gap, {}, "session ", name, " took part and never joined");
+      if (session.named && !session.joined) findings_.untold("session ", name, " took part and never joined");
   }
 
   // A member may send on microbatches of its own making.
   void judge_trainers() {
     for (const auto& [name, trainer] : books_.trainers)
       if (trainer.entries > 0)
-        findings_.incomplete({}, trainer.entries, " entries of trainer ", hex_of_word(name),
+        findings_.incomplete(trainer.entries, " entries of trainer ", hex_of_word(name),
                              " were made, and no file holds a line of it");
   }
 
@@ -235,22 +241,22 @@ class Auditor {
       const SessionFact& session = books_.sessions[name.session];
       const bool gap = session.gap || session.cut;
       if (fact.lost && fact.lost_as_gone && !fact.gone && session.tells_entries())
-        findings_.absent(gap, {}, "entry ", name, " is lost as gone, its peer did not answer that");
+        findings_.absent(gap, "entry ", name, " is lost as gone, its peer did not answer that");
       if (fact.lost_as_late && !fact.late && session.tells_entries())
-        findings_.absent(gap, {}, "entry ", name, " is lost as too late, its peer did not say so");
+        findings_.absent(gap, "entry ", name, " is lost as too late, its peer did not say so");
       if (!fact.committed) {
         if (fact.times > 0) judge_foreign(name, fact);
         continue;
       }
       if (session.tells_entries()) {
         if (!fact.told)
-          findings_.absent(gap, {}, "entry ", name, " was committed, its peer never wrote of it");
+          findings_.absent(gap, "entry ", name, " was committed, its peer never wrote of it");
         else if (fact.late && fact.times > 0)
-          findings_.violation({}, "entry ", name, " was secured, its peer dropped it as too late");
+          findings_.violation("entry ", name, " was secured, its peer dropped it as too late");
         else if (!fact.counted && !fact.late)
-          findings_.absent(gap, {}, "entry ", name, " was committed, its peer never counted it");
+          findings_.absent(gap, "entry ", name, " was committed, its peer never counted it");
         else if (fact.times > 0 && !fact.settled)
-          findings_.absent(gap, {}, "entry ", name, " was secured, its peer never settled it");
+          findings_.absent(gap, "entry ", name, " was secured, its peer never settled it");
       }
       judge_winner(name, fact);
     }
@@ -260,12 +266,11 @@ class Auditor {
   void judge_foreign(const EntryName& name, const EntryFact& fact) {
     const RoundFact& round = books_.rounds[fact.round - 1];
     if (!fact.told) {
-      findings_.absent(books_.trainer_gap, {}, "entry ", name, " was secured (", round.where,
-                       "), nobody committed it or wrote of it");
+      findings_.untold("entry ", name, " was secured (", round.where, "), nobody committed it or wrote of it");
       return;
     }
-    findings_.absent(books_.trainer_gap, {}, "entry ", name, " of microbatch ", fact.microbatch, " was secured (",
-                     round.where, "), which the trainer did not commit for stage ", round.stage);
+    findings_.untold("entry ", name, " of microbatch ", fact.microbatch, " was secured (", round.where,
+                     "), which the trainer did not commit for stage ", round.stage);
     if (books_.trainer_gap) return;
     ++report_.counted_twice;  // counted once is already once too often
     ++report_.stages[round.stage].counted_twice;
@@ -283,7 +288,7 @@ class Auditor {
     if (fact.times > 1 || (fact.times > 0 && fact.lost)) {
       ++stage.counted_twice;
       ++report_.counted_twice;
-      findings_.violation({}, "microbatch ", fact.microbatch, " at stage ", fact.stage, " was ",
+      findings_.violation("microbatch ", fact.microbatch, " at stage ", fact.stage, " was ",
                           fact.times > 1    ? "secured " + std::to_string(fact.times) + " times"
                           : fact.taken_back ? "taken back and also lost"
                                             : "secured and also lost");
@@ -297,8 +302,8 @@ class Auditor {
       ++report_.silent;
     }
     if (books_.ended)
-      findings_.absent(books_.trainer_gap, {}, "microbatch ", fact.microbatch, " at stage ", fact.stage, " (entry ",
-                       name, ") was committed, then neither secured nor lost");
+      findings_.untold("microbatch ", fact.microbatch, " at stage ", fact.stage, " (entry ", name,
+                       ") was committed, then neither secured nor lost");
   }
 
   void judge_microbatches() {
@@ -329,8 +334,8 @@ class Auditor {
       const auto secured = books_.secured_tag(stage, fact.newest());
       if (!books_.ended || !secured || *secured + fact.lost + fact.taken_back == fact.committed) continue;
       verdict.tag_fits = books_.trainer_gap;
-      findings_.absent(books_.trainer_gap, {}, "stage ", stage, ": anchor + lost",
-                       verdict.restores > 0 ? " + taken back" : "", " differs from the sum over all commits (by tag)");
+      findings_.untold("stage ", stage, ": anchor + lost", verdict.restores > 0 ? " + taken back" : "",
+                       " differs from the sum over all commits (by tag)");
     }
   }
 
@@ -344,13 +349,12 @@ class Auditor {
     bool gap = false;  // in the file of one that may have written it
     for (const auto& [name, session] : books_.sessions)
       if (session.stage == stage) gap = gap || session.gap || session.cut || !session.seen;
-    findings_.absent(gap, {}, "no replica of stage ", stage, " wrote of its anchor at the last version ", last);
+    findings_.absent(gap, "no replica of stage ", stage, " wrote of its anchor at the last version ", last);
   }
 
   AuditReport report_;
-  Findings findings_{report_};
   Books books_;
-  TrainerLife life_;
+  Findings findings_{report_, books_};
   TrainerStory trainer_{books_, findings_};
   AuthorityStory authority_{books_, findings_};
   PeerSums sums_;

@@ -17,44 +17,6 @@
 
 namespace shoal {
 
-struct Where {
-  std::string_view file;
-  std::uint64_t line = 0;
-};
-
-class Findings {
- public:
-  explicit Findings(AuditReport& report) : report_(report) {}
-
-  // Lines contradict each other, or one is not what the page says.
-  template <class... Parts>
-  void violation(Where where, const Parts&... parts) {
-    if (++report_.violation_count <= kFindingsShownMax) report_.violations.push_back(text(where, parts...));
-  }
-  // Evidence is known to be missing.
-  template <class... Parts>
-  void incomplete(Where where, const Parts&... parts) {
-    if (++report_.incomplete_count <= kFindingsShownMax) report_.incomplete.push_back(text(where, parts...));
-  }
-  // A line should be there and is not. `gap`: lines are known to be missing where it would stand.
-  template <class... Parts>
-  void absent(bool gap, Where where, const Parts&... parts) {
-    gap ? incomplete(where, parts...) : violation(where, parts...);
-  }
-
- private:
-  template <class... Parts>
-  static std::string text(Where where, const Parts&... parts) {
-    std::ostringstream out;
-    if (!where.file.empty()) out << where.file;
-    if (where.line > 0) out << ":" << where.line;
-    if (!where.file.empty()) out << ": ";
-    (out << ... << parts);
-    return std::move(out).str();
-  }
-  AuditReport& report_;
-};
-
 inline bool is_of(const Session& session, const PeerId& peer) {
   return Session::of(peer, session.incarnation) == session;
 }
@@ -149,6 +111,7 @@ struct Books {
   std::map<std::uint64_t, TrainerFact> trainers;  // by MicrobatchId::trainer
   std::map<std::uint64_t, std::string> names;     // of peers, as they joined last, by the first 8 bytes of a key
   std::map<std::pair<std::uint16_t, std::uint64_t>, std::uint32_t> by_number;  // index in rounds, from 1
+  TrainerLife life;                                                            // of the file that is read
   bool trainer_seen = false, trainer_gap = false, ended = false;
   bool trainer_tells_merged = true;  // in all its lives
 
@@ -175,6 +138,55 @@ struct Books {
     if (found == stages.end() || version > found->second.whole) return std::nullopt;
     return found->second.tags[version - 1];
   }
+};
+
+struct Where {
+  std::string_view file{};  // empty: what is found, all files together say
+  std::uint64_t line = 0;
+};
+
+class Findings {
+ public:
+  Findings(AuditReport& report, const Books& books) : report_(report), books_(books) {}
+
+  // What is found from now on is of this line.
+  void look_at(Where where) { where_ = where; }
+  std::string place() const { return std::string(where_.file) + ":" + std::to_string(where_.line); }
+
+  // Lines contradict each other, or one is not what the page says.
+  template <class... Parts>
+  void violation(const Parts&... parts) {
+    if (++report_.violation_count <= kFindingsShownMax) report_.violations.push_back(text(parts...));
+  }
+  // Evidence is known to be missing.
+  template <class... Parts>
+  void incomplete(const Parts&... parts) {
+    if (++report_.incomplete_count <= kFindingsShownMax) report_.incomplete.push_back(text(parts...));
+  }
+  // A line should be there and is not. `gap`: lines are known to be missing where it would stand.
+  template <class... Parts>
+  void absent(bool gap, const Parts&... parts) {
+    gap ? incomplete(parts...) : violation(parts...);
+  }
+  // The same of a line of the trainer or the authority.
+  template <class... Parts>
+  void untold(const Parts&... parts) {
+    absent(books_.trainer_gap, parts...);
+  }
+
+ private:
+  template <class... Parts>
+  std::string text(const Parts&... parts) const {
+    std::ostringstream out;
+    if (!where_.file.empty()) out << where_.file;
+    if (where_.line > 0) out << ":" << where_.line;
+    if (!where_.file.empty()) out << ": ";
+    (out << ... << parts);
+    return std::move(out).str();
+  }
+  AuditReport& report_;
+  const Books& books_;
+  Where where_;
 };
 
 }  // namespace shoal

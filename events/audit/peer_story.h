@@ -25,7 +25,7 @@ class PeerStory {
 
   void begin_session(const Session& session, bool gap);
   void note_gap();  // lines are missing in front of the one that comes
-  void take(const ReadEvent& event, Where where);
+  void take(const ReadEvent& event);
   void end_session();  // the file is read, or another session begins
 
  private:
@@ -36,37 +36,47 @@ class PeerStory {
     bool forwarded = false, counted = false, late = false, undo = false, settled = false, stepped = false;
   };
 
+  // What is found of the entry that the line is about.
+  template <class... Parts>
+  void wrong(const ReadEvent& e, const Parts&... parts) {
+    findings_.violation("entry ", *e.entry_name, parts...);
+  }
+  template <class... Parts>
+  void lacks(const ReadEvent& e, const Parts&... parts) {
+    findings_.absent(gap_, "entry ", *e.entry_name, parts...);
+  }
+
   // Its level has lines of single entries. Else what they would show is not asked for.
   bool tells_entries() const { return level_ >= EventLevel::kEntries; }
-  bool lives(const ReadEvent& e, Where where);
-  void take_stage(const ReadEvent& e, Where where);
-  void take_of_entry(const ReadEvent& e, Where where);
-  void take_entry(const ReadEvent& e, Where where);
-  void judge_sender(const ReadEvent& e, Where where);
-  void judge_never_issued(const ReadEvent& e, Where where);
-  void take_known(const ReadEvent& e, Open& open, Where where);
-  void take_counted(const ReadEvent& e, Open& open, Where where);
-  void take_late(const ReadEvent& e, Open& open, Where where);
-  void take_undo(const ReadEvent& e, Open& open, Where where);
-  void take_undone(const ReadEvent& e, Open& open, Where where);
-  void take_drop(const ReadEvent& e, Open& open, Where where);
-  void take_settled(const ReadEvent& e, Open& open, Where where);
-  void take_merged(const ReadEvent& e, Open& open, Where where);
-  void take_gone(const ReadEvent& e, Where where);
-  void device_did(const ReadEvent& e, Where where);
+  bool lives(const ReadEvent& e);
+  void take_stage(const ReadEvent& e);
+  void take_of_entry(const ReadEvent& e);
+  void take_entry(const ReadEvent& e);
+  void judge_sender(const ReadEvent& e);
+  void judge_never_issued(const ReadEvent& e);
+  void take_known(const ReadEvent& e, Open& open);
+  void take_counted(const ReadEvent& e, Open& open);
+  void take_late(const ReadEvent& e, Open& open);
+  void take_undo(const ReadEvent& e, Open& open);
+  void take_undone(const ReadEvent& e, Open& open);
+  void take_drop(const ReadEvent& e, Open& open);
+  void take_settled(const ReadEvent& e, Open& open);
+  void take_merged(const ReadEvent& e, Open& open);
+  void take_gone(const ReadEvent& e);
+  void device_did();
   void close(std::uint64_t serial);
 
-  void take_stepped(const ReadEvent& e, Where where);
-  void judge_delays(const ReadEvent& e, Where where);
-  void take_serving(const ReadEvent& e, Where where);
-  void take_enter(const ReadEvent& e, Where where);
-  void take_report(const ReadEvent& e, Where where);
-  void take_round_drop(const ReadEvent& e, Where where);
-  void take_anchor(const ReadEvent& e, Where where);
-  void judge_step_to(std::uint64_t version, Where where);
-  void take_behind(const ReadEvent& e, Where where);
-  void take_shifted(const ReadEvent& e, Where where);
-  void take_end(const ReadEvent& e, Where where);
+  void take_stepped(const ReadEvent& e);
+  void judge_delays(const ReadEvent& e);
+  void take_serving(const ReadEvent& e);
+  void take_enter(const ReadEvent& e);
+  void take_report(const ReadEvent& e);
+  void take_round_drop(const ReadEvent& e);
+  void take_anchor(const ReadEvent& e);
+  void judge_step_to(std::uint64_t version);
+  void take_behind(const ReadEvent& e);
+  void take_shifted(const ReadEvent& e);
+  void take_end(const ReadEvent& e);
 
   Books& books_;
   Findings& findings_;

@@ -9,17 +9,17 @@ class TrainerStory {
   TrainerStory(Books& books, Findings& findings) : books_(books), findings_(findings) {}
 
   void begin_life();
-  void take(const ReadEvent& event, const TrainerLife& life, Where where);
+  void take(const ReadEvent& event);
   void finish();  // all files of the trainer are read
 
  private:
-  void take_issue(const ReadEvent& e, const TrainerLife& life, Where where);
-  void take_commit(const ReadEvent& e, const TrainerLife& life, Where where);
-  void take_path(const ReadEvent& e, Where where);
-  void take_merged(const ReadEvent& e, const TrainerLife& life, Where where);
-  void take_lost(const ReadEvent& e, const TrainerLife& life, Where where);
-  void take_validation(const ReadEvent& e, const TrainerLife& life, Where where);
-  void take_train(const ReadEvent& e, const TrainerLife& life, Where where);
+  void take_issue(const ReadEvent& e);
+  void take_commit(const ReadEvent& e);
+  void take_path(const ReadEvent& e);
+  void take_merged(const ReadEvent& e);
+  void take_lost(const ReadEvent& e);
+  void take_validation(const ReadEvent& e);
+  void take_train(const ReadEvent& e);
 
   Books& books_;
   Findings& findings_;

@@ -46,6 +46,14 @@ void Flow::add(double amount, double time) {
 
 double Flow::per_second(double time) const { return rate_ * std::exp(-std::max(0.0, time - at_) / kRemembers); }
 
+void DoneWork::add(const DoneWork& more) {
+  microbatches += more.microbatches;
+  targets += more.targets;
+  lost += more.lost;
+  sent += more.sent;
+  received += more.received;
+}
+
 void PeerBoard::take(const SeenEvent& event) {
   const EventRecord& r = event.record;
   if (!event.of_trainer) {
@@ -60,9 +68,7 @@ void PeerBoard::take(const SeenEvent& event) {
     case EventKind::kCommit:
       return take_path(r, event.time);
     case EventKind::kLost:
-      if (!r.entry_name) return;
-      ++work_of(r.entry_name->session).lost;
-      if (SeenPeer* row = find(r.entry_name->session)) ++row->lost;
+      if (r.entry_name) add(r.entry_name->session, {.lost = 1});
       return;
     default:
       return;
@@ -95,6 +101,13 @@ PeerWork& PeerBoard::work_of(const Session& session) {
   const auto found = work_.find(session.peer_tag);
   if (found != work_.end()) return found->second;
   return work_.size() < kPeersMax ? work_[session.peer_tag] : others_;
+}
+
+SeenPeer* PeerBoard::add(const Session& session, const DoneWork& more) {
+  work_of(session).add(more);
+  SeenPeer* const row = find(session);
+  if (row != nullptr) row->add(more);
+  return row;
 }
 
 void PeerBoard::take_member(const EventRecord& member, double time) {
@@ -131,32 +144,18 @@ void PeerBoard::take_path(const EventRecord& commit, double time) {
   Session holder{};
   for (std::size_t i = 0; i < commit.entries->size(); ++i) {
     const Session& session = (*commit.entries)[i].session;
-    PeerWork& work = work_of(session);
-    ++work.microbatches;
-    work.targets += targets;
     edges_[{holder, session}].add(static_cast<double>(targets), time);
     holder = session;
-    SeenPeer* row = find(session);
-    if (row == nullptr && is_over(session)) continue;
-    if (row == nullptr) {  // it joined an earlier life of the launching process
-      row = &row_of(session, static_cast<std::uint16_t>(i), time);
-      row->state = SeenState::kServing;
-    }
-    ++row->microbatches;
-    row->targets += targets;
-    row->worked = time;
+    if (find(session) == nullptr && !is_over(session))  // it joined an earlier life of the launching process
+      row_of(session, static_cast<std::uint16_t>(i), time).state = SeenState::kServing;
+    if (SeenPeer* const row = add(session, {.microbatches = 1, .targets = targets})) row->worked = time;
   }
 }
 
 void PeerBoard::take_bytes(const SeenEvent& event) {
   const std::uint64_t sent = event.record.sent.value_or(0), received = event.record.received.value_or(0);
-  PeerWork& work = work_of(event.session);
-  work.sent += sent;
-  work.received += received;
-  SeenPeer* const row = find(event.session);
+  SeenPeer* const row = add(event.session, {.sent = sent, .received = received});
   if (row == nullptr) return;
-  row->sent += sent;
-  row->received += received;
   row->up.add(static_cast<double>(sent), event.time);
   row->down.add(static_cast<double>(received), event.time);
 }
@@ -168,11 +167,7 @@ void PeerBoard::set_quiet(const Session& session, double seconds) {
 void PeerBoard::set_work(const Session& session, std::uint64_t microbatches, std::uint64_t targets) {
   SeenPeer* const row = find(session);
   if (row == nullptr || microbatches < row->microbatches || targets < row->targets) return;
-  PeerWork& work = work_of(session);
-  work.microbatches += microbatches - row->microbatches;
-  work.targets += targets - row->targets;
-  row->microbatches = microbatches;
-  row->targets = targets;
+  add(session, {.microbatches = microbatches - row->microbatches, .targets = targets - row->targets});
 }
 
 void PeerBoard::tick(double time) {

@@ -32,13 +32,19 @@ class Flow {
   double rate_ = 0, at_ = 0;
 };
 
-// What one key did over all its sessions.
-struct PeerWork {
-  std::string name{};  // what its owner calls it, as it joined last; empty: nothing
-  std::uint64_t microbatches = 0, targets = 0, lost = 0, sent = 0, received = 0, sessions = 0;
+// What was done. Bytes by the peer's own file; 0 where nobody has it.
+struct DoneWork {
+  std::uint64_t microbatches = 0, targets = 0, lost = 0, sent = 0, received = 0;
+  void add(const DoneWork& more);
 };
 
-struct SeenPeer {
+// By one key over all its sessions.
+struct PeerWork : DoneWork {
+  std::string name{};  // what its owner calls it, as it joined last; empty: nothing
+  std::uint64_t sessions = 0;
+};
+
+struct SeenPeer : DoneWork {
   Session session;
   std::uint16_t stage = 0;
   SeenState state = SeenState::kJoining;
@@ -47,8 +53,6 @@ struct SeenPeer {
   double worked = 0;     // the newest path that it is on; 0: none yet
   double over = 0;       // 0: it lives
   bool asked_to_move = false;
-  std::uint64_t microbatches = 0, targets = 0, lost = 0;
-  std::uint64_t sent = 0, received = 0;  // by its own file; 0 where nobody has it
   Flow up{}, down{};
   RecentRate rate{10s};           // of targets
   std::optional<double> quiet{};  // seconds without a beat, where the launching process says so
@@ -85,6 +89,7 @@ class PeerBoard {
  private:
   SeenPeer& row_of(const Session& session, std::uint16_t stage, double time);
   PeerWork& work_of(const Session& session);
+  SeenPeer* add(const Session& session, const DoneWork& more);  // to its peer, and to its row, which is given
   void take_member(const EventRecord& member, double time);
   void take_over(const EventRecord& over, double time);
   void take_path(const EventRecord& commit, double time);

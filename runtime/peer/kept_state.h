@@ -1,8 +1,7 @@
 #pragma once
 // What a peer keeps of its stage's state from a session that is over to the next (or has from the checkpoint of an
-// earlier process): an image of the anchor, and one of a
-// candidate that it had reported and that the authority may have committed meanwhile. When one of them is the stage's
-// newest, the next session needs nobody to fetch it from.
+// earlier process): an image of the anchor, and one of a candidate that it had reported and that the authority may have
+// committed meanwhile. When one of them is the stage's newest, the next session needs nobody to fetch it from.
 // Thread: loop only, but take(): device thread.   Bounds: two images.
 #include <memory>
 #include <optional>
