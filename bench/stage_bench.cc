@@ -70,7 +70,8 @@ Result<double> step(StageExecutor& stage, Rng& rng, std::uint64_t number) {
     HostCoder forward, backward;
     SHOAL_ASSIGN(const ForwardOutput out,
                  stage.forward({entry, {1, entry}, draw_tokens(rng, stage.spec().model.positions)}, forward));
-    SHOAL_TRY(stage.backward(entry, backward, WindowSlot::kA));
+    SHOAL_TRY(stage.backward_input(entry, backward));
+    SHOAL_TRY(stage.backward_weights(entry, WindowSlot::kA));
     stage.settle(entry);
     loss += out.loss_sum;
     targets += out.targets;

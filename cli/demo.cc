@@ -78,7 +78,7 @@ void add_demo(CLI::App& app, Program& program) {
       ->check(CLI::IsMember({"default", "none"}))
       ->capture_default_str();
   command->add_option("--model", options.family, "family of the model; llama has half as many heads of keys and values")
-      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kFamilyNames), std::end(kFamilyNames))))
+      ->check(CLI::IsMember(std::vector<std::string>(family_names().begin(), family_names().end())))
       ->capture_default_str();
   command->add_option("--stages", options.stages, "parts of the model")
       ->check(CLI::Range(1, 16))

@@ -17,7 +17,8 @@ Status pass_of_a_tiny_stage() {
   const ForwardInput input{1, {}, {DType::kU8, {1, 33}, Buffer(33).freeze()}};
   HostCoder coder;
   SHOAL_TRY(executor->forward(input, coder));
-  SHOAL_TRY(executor->backward(1, coder, WindowSlot::kA));
+  SHOAL_TRY(executor->backward_input(1, coder));
+  SHOAL_TRY(executor->backward_weights(1, WindowSlot::kA));
   return {};
 }
 

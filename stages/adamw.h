@@ -6,10 +6,9 @@
 #include <span>
 
 #include "common/result.h"
-#include "kernels/adamw.h"
 #include "kernels/norm.h"
 #include "stages/inner_step.h"
-#include "stages/stage_spec.h"
+#include "stages/step_arrays.h"
 
 namespace shoal {
 
@@ -40,19 +39,9 @@ Result<double> check_mean_gradient_norm(double norm);
 //   rate            lr (1 + look_ahead) / (1 - beta1^step)
 //   rate_before     lr look_ahead_before / (1 - beta1^(step - 1)); 0 at step 1
 //   root_scale      1 / sqrt(1 - beta2^step)
-struct AdamWFactors : AdamWRates {
-  float keep = 1;  // of tensors that decay
-  bool muon = false;
-  float matrix_rate = 0, matrix_rate_before = 0;  // muon: lr (1 + look_ahead), lr look_ahead_before
-};
+//
 // REQUIRES: step.targets > 0; step.step > 0, and above 1 where look_ahead_before is not 0.
 AdamWFactors adamw_factors(const InnerStep& step, double gradient_norm);
-
-// All of equal length. Outputs may be the inputs themselves (in place) or other arrays. An empty shift means none.
-struct AdamWArrays {
-  std::span<const float> parameters, gradient_sum, moment1, moment2, shift;
-  std::span<float> parameters_out, moment1_out, moment2_out;
-};
 
 // `parameters` gives the ranges that decay. REQUIRES: they cover the arrays.
 void adamw_apply(std::span<const ParameterSpec> parameters, const AdamWFactors& factors, const AdamWArrays& arrays,

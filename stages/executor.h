@@ -35,6 +35,27 @@ struct ForwardOutput {
   WeightStamp stamp = 0;
 };
 
+// What a microbatch is computed from at a stage, as an entry keeps it.
+struct StageInput {
+  MicrobatchId microbatch;
+  HostTensor tokens;      // as ForwardInput's
+  HostTensor activation;  // (B, T, d) kF32, finite; undefined on the first stage
+};
+
+// Whatever a backward needs from a forward. Its destructor frees everything that reads the parameters.
+struct StageGraph {
+  virtual ~StageGraph() = default;
+};
+
+// A pass that was computed once more.
+struct Replay {
+  ForwardOutput output;
+  HostTensor activation;              // as the forward made it; undefined on the last stage
+  HostTensor input_gradient;          // as the backward made it; undefined on the first stage
+  std::unique_ptr<StageGraph> graph;  // whose gradients of the weights are not made
+  bool exact = false;                 // at the weights that were asked for: else they are gone, and the current ones
+};
+
 struct BackwardOutput {
   WeightStamp stamp = 0;    // weights the gradient was made at
   bool recomputed = false;  // forward ran again: the kept graph was gone, or the weights of the forward are
@@ -65,17 +86,27 @@ class StageExecutor {
   // A text at the anchor, for as long as it stands.
   virtual std::unique_ptr<TextStage> begin_text() = 0;
 
-  // Decodes the gradient of the stage's output (B, T, d) kF32 (none on the last stage), makes one scratch gradient,
-  // encodes that of the stage's input: d(sum of losses)/d(input activation), (B, T, d) (none on the first stage), and
-  // adds the rest, screened, and the microbatch's tag to the window. Runs forward again at the current stamp when the
-  // graph was dropped. Keeps both inputs as tensors, so that undo can repeat it. Without a window nothing is added, and
-  // the entry is forgotten: its gradient came too late here, what it hands on may still be of use. ERRORS: kNonFinite
-  // (microbatch, role), kGone (no entry), kTooLarge (device memory), the coder's: nothing was added, nor is to be sent.
-  virtual Result<BackwardOutput> backward(EntrySerial entry, FrameCoder& coder, std::optional<WindowSlot> window) = 0;
+  // A backward is two calls, so that what another stage waits for is there before the larger half of the work. Both run
+  // forward again at the current stamp when graph and weights are gone. ERRORS of both: kNonFinite (microbatch, role),
+  // kGone (no entry), kTooLarge (device memory): nothing was added, nor is what was encoded to be sent.
+  //
+  // The first decodes the gradient of the stage's output (B, T, d) kF32 (none on the last stage), and makes and encodes
+  // that of its input: d(sum of losses)/d(input activation), (B, T, d) (none on the first stage). ERRORS: the coder's,
+  // too.
+  virtual Status backward_input(EntrySerial entry, FrameCoder& coder) = 0;
+  // The second makes the gradients of the weights, one scratch gradient, and adds it, screened, and the microbatch's
+  // tag to the window. Keeps both inputs as tensors, so that undo can repeat it. Without a window nothing is made, and
+  // the entry is forgotten: its gradient came too late here, what it hands on may still be of use. REQUIRES: the first.
+  // Where this one fails, the first may come again.
+  virtual Result<BackwardOutput> backward_weights(EntrySerial entry, std::optional<WindowSlot> window) = 0;
 
-  // Takes a counted entry out of its window: same gradient, at the weights that made it, with the sign flipped; then
-  // forgets the entry. REQUIRES: counted, not settled. Returns false when those weights are gone (inexact: taken out at
-  // the current ones).
+  // Forward and backward once more, from the same inputs and at the weights of that stamp. `gradient`: of the output,
+  // (B, T, d) kF32, finite; undefined on the last stage. Nothing is kept, added or coded. ERRORS: kNonFinite,
+  // kTooLarge.
+  virtual Result<Replay> replay(const StageInput& input, const HostTensor& gradient, WeightStamp stamp) = 0;
+
+  // Takes a counted entry out of its window: its replay's gradient, with the sign flipped; then forgets the entry.
+  // REQUIRES: counted, not settled. Returns whether the replay was exact.
   virtual Result<bool> undo(EntrySerial entry) = 0;
 
   // A counted entry became final: its graph, input and gradient are freed; what it added stays.

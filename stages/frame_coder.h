@@ -6,6 +6,9 @@
 //
 // The executor owns the memory on both sides and says where it is, so a coder never asks which executor it serves.
 // Thread: the executor's, during the pass.
+#include <cstdint>
+#include <span>
+
 #include "common/bytes.h"
 #include "common/check.h"
 #include "common/result.h"

@@ -104,7 +104,8 @@ std::vector<std::pair<std::string_view, std::string>> architecture(const ModelSp
 
 }  // namespace
 
-constinit const FamilyRow kGpt2Family = {.embedding = embedding,
+constinit const FamilyRow kGpt2Family = {.name = "gpt2",
+                                         .embedding = embedding,
                                          .layer = layer,
                                          .head = head,
                                          .embedding_cost = embedding_cost,

@@ -1,6 +1,5 @@
 // The layers of GPT-2's family (stages/gpt2.cc).
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
@@ -18,10 +17,7 @@ at::Tensor norm(const ModelSpec& model, const at::Tensor& x, Weights w) {
 }
 
 // x (N, in) -> (N, out)
-at::Tensor linear(const at::Tensor& x, Weights w) {
-  const at::Tensor factor = as_factor(x, w[0]);
-  return with_adapter(at::addmm((*w[1]).to(factor.scalar_type()), factor, *w[0].product), factor, w[0]);
-}
+at::Tensor linear(const at::Tensor& x, Weights w) { return linear(x, MatrixForm::kInputFirst, w[0], &w[1]); }
 
 // x (B, T, d) -> (B * T, d)
 at::Tensor attention(const at::Tensor& x, Weights w, std::int64_t heads, LayerCache* cache) {
@@ -37,7 +33,7 @@ at::Tensor attention(const at::Tensor& x, Weights w, std::int64_t heads, LayerCa
 TokenPlaces places(const ModelSpec&, std::int64_t first, std::int64_t, const at::TensorOptions&) { return {first, {}}; }
 
 // w: token table (V, d), position table (context, d).
-at::Tensor embed(const ModelSpec&, const at::Tensor& tokens, const TokenPlaces& at, Weights w) {
+at::Tensor embed(const ModelSpec&, const at::Tensor& tokens, const TokenPlaces& at, Weights w, LayerCache*) {
   SHOAL_CHECK_EQ(w.size(), 2u);
   return at::embedding(*w[0], tokens).add((*w[1]).narrow(0, at.first, tokens.size(1)));
 }
@@ -54,6 +50,8 @@ at::Tensor layer(const ModelSpec& model, const at::Tensor& x, const TokenPlaces&
   return attended.add(linear(wide, w.subspan(10)).view_as(x));
 }
 
+TorchModule module(const ModelSpec&, std::uint32_t part) { return part == 0 ? embed : layer; }
+
 // w: weight and bias of the norm, head (V, d).
 at::Tensor final_norm(const ModelSpec& model, const at::Tensor& x, Weights w) {
   SHOAL_CHECK_EQ(w.size(), 3u);
@@ -62,6 +60,6 @@ at::Tensor final_norm(const ModelSpec& model, const at::Tensor& x, Weights w) {
 
 }  // namespace
 
-constinit const TorchFamily kGpt2Layers = {.places = places, .embed = embed, .layer = layer, .final_norm = final_norm};
+constinit const TorchFamily kGpt2Layers = {.places = places, .module = module, .final_norm = final_norm};
 
 }  // namespace shoal

@@ -15,9 +15,7 @@ class HostStepMath final : public StepMath {
   HostStepMath(TorchArena& arena, std::vector<ParameterSpec> parameters)
       : arena_(arena), parameters_(std::move(parameters)) {}
 
-  Status begin_screen(std::span<const at::Tensor>) override { return Status::success(); }
-
-  Status screened(std::span<const at::Tensor> gradients, const MicrobatchId& microbatch) override {
+  Status screen(std::span<const at::Tensor> gradients, const MicrobatchId& microbatch) override {
     return screen_gradients(gradients, parameters_, microbatch);
   }
 

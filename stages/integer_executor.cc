@@ -115,14 +115,18 @@ Result<WindowedExecutor::Computed> IntegerExecutor::compute(const StageInput& in
   return computed;
 }
 
-Status IntegerExecutor::differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient,
-                                      ArenaRole accumulator, float sign, const HandOn& hand_on) {
+Result<HostTensor> IntegerExecutor::differentiate_input(Graph&, const StageInput& input, const HostTensor& gradient) {
   const std::uint16_t stage = spec().stage.value;
   if (!spec().is_last()) {
     const auto after = static_cast<std::uint16_t>(stage + 1);
     SHOAL_TRY(expect(gradient, path_checksum(spec(), input, after, true), input, "gradient"));
   }
-  if (!spec().is_first()) SHOAL_TRY(hand_on(tensor_of(spec(), input, path_checksum(spec(), input, stage, true))));
+  if (spec().is_first()) return HostTensor{};
+  return tensor_of(spec(), input, path_checksum(spec(), input, stage, true));
+}
+
+Status IntegerExecutor::differentiate_weights(Graph& graph, const StageInput& input, ArenaRole accumulator,
+                                              float sign) {
   const WeightStamp made_at = stamp_in(static_cast<const BufferGraph&>(graph).buffer);
   const IntegerGradient own = integer_gradient(input.microbatch, spec().stage, made_at);
   const std::span<float> sum = arena_.span(accumulator);

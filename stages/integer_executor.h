@@ -41,8 +41,8 @@ class IntegerExecutor : public WindowedExecutor {
  protected:
   SwappableArena& swappable_arena() override { return arena_; }
   Result<Computed> compute(const StageInput& input, ArenaRole weights, bool keep_graph) override;
-  Status differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient, ArenaRole accumulator,
-                       float sign, const HandOn& hand_on) override;
+  Result<HostTensor> differentiate_input(Graph& graph, const StageInput& input, const HostTensor& gradient) override;
+  Status differentiate_weights(Graph& graph, const StageInput& input, ArenaRole accumulator, float sign) override;
   Result<double> window_norm(ArenaRole accumulator, const InnerStep& step) override;
   void write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) override;
   void write_shift(std::span<const float> shift) override;

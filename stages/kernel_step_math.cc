@@ -27,23 +27,15 @@ class KernelStepMath final : public StepMath {
     found_ = scratch(sizeof(NonFinite));
     scale_ = scratch(sizeof(StepScale));
     ranges_ = scratch(parameters_.size() * sizeof(AdamWRange));
-    found_here_ = at::empty({sizeof(NonFinite)}, at::TensorOptions().dtype(at::kByte).pinned_memory(!arena.on_host()));
   }
 
-  Status begin_screen(std::span<const at::Tensor> gradients) override {
+  Status screen(std::span<const at::Tensor> gradients, const MicrobatchId& microbatch) override {
     const c10::DeviceGuard guard(arena_.device());
     auto* found = memory<NonFinite>(found_);
     SHOAL_TRY(kernels_.begin_screen(found, stream()));
     for (std::size_t i = 0; i < gradients.size(); ++i)
       SHOAL_TRY(kernels_.screen(floats(gradients[i]), count_of(i), parameters_[i].offset, found, stream()));
-    found_here_.copy_(found_, true);
-    return Status::success();
-  }
-
-  // Where something came from the device since begin_screen(), the stream is idle, and there is nothing to wait for.
-  Status screened(std::span<const at::Tensor> gradients, const MicrobatchId& microbatch) override {
-    torch_stream().synchronize();
-    if (read<NonFinite>(found_here_).count == 0) return Status::success();
+    if (read<NonFinite>(found_.cpu()).count == 0) return Status::success();
     return screen_gradients(gradients, parameters_, microbatch);
   }
 
@@ -107,10 +99,10 @@ class KernelStepMath final : public StepMath {
   std::size_t count_of(std::size_t parameter) const {
     return static_cast<std::size_t>(element_count(parameters_[parameter].shape));
   }
-  c10::Stream torch_stream() const {
-    return c10::impl::VirtualGuardImpl(arena_.device().type()).getStream(arena_.device());
+  CudaStream stream() const {
+    if (arena_.on_host()) return nullptr;
+    return c10::impl::VirtualGuardImpl(arena_.device().type()).getStream(arena_.device()).native_handle();
   }
-  CudaStream stream() const { return arena_.on_host() ? nullptr : torch_stream().native_handle(); }
   // Nothing of a launch depends on what is computed: one that is refused is a broken device.
   static void must_launch(const Status& launched) {
     if (!launched.ok()) check_failed(__FILE__, __LINE__, "the device takes a launch", launched.error().message);
@@ -121,7 +113,6 @@ class KernelStepMath final : public StepMath {
   const StepKernels& kernels_;
   std::size_t blocks_ = 0;                    // of the norm
   at::Tensor sums_, found_, scale_, ranges_;  // on the device, as bytes
-  at::Tensor found_here_;                     // what the last begin_screen found, once the stream has passed it
 };
 
 }  // namespace

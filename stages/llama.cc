@@ -154,7 +154,8 @@ std::vector<std::pair<std::string_view, std::string>> architecture(const ModelSp
 
 }  // namespace
 
-constinit const FamilyRow kLlamaFamily = {.embedding = embedding,
+constinit const FamilyRow kLlamaFamily = {.name = "llama",
+                                          .embedding = embedding,
                                           .layer = layer,
                                           .head = head,
                                           .embedding_cost = embedding_cost,

@@ -4,7 +4,6 @@
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/rms_norm.h>
 #include <ATen/ops/silu.h>
 
@@ -45,10 +44,8 @@ class Taker {
 };
 
 // x (N, in) -> (N, out)
-at::Tensor linear(const at::Tensor& x, const Weight& matrix, const at::Tensor& bias = {}) {
-  const at::Tensor factor = as_factor(x, matrix);
-  const at::Tensor added = bias.defined() ? bias.to(factor.scalar_type()) : bias;
-  return with_adapter(at::linear(factor, *matrix.product, added), factor, matrix);
+at::Tensor linear(const at::Tensor& x, const Weight& matrix, const Weight* bias = nullptr) {
+  return linear(x, MatrixForm::kOutputFirst, matrix, bias);
 }
 
 // Su et al. 2021, equation 34, with the halves of a head as its pairs, as transformers lays them out.
@@ -77,7 +74,7 @@ TokenPlaces places(const ModelSpec& model, std::int64_t first, std::int64_t coun
 }
 
 // w: token table (V, d).
-at::Tensor embed(const ModelSpec&, const at::Tensor& tokens, const TokenPlaces&, Weights w) {
+at::Tensor embed(const ModelSpec&, const at::Tensor& tokens, const TokenPlaces&, Weights w, LayerCache*) {
   SHOAL_CHECK_EQ(w.size(), 1u);
   return at::embedding(*w[0], tokens);
 }
@@ -90,7 +87,7 @@ at::Tensor attention(const ModelSpec& model, const at::Tensor& x, const TokenPla
   const auto projected = [&](std::int64_t heads) {
     const Weight& matrix = w.matrix();
     const bool biased = model.extras == AttentionExtras::kQkvBias;
-    return linear(rows, matrix, biased ? w.next() : at::Tensor()).view({b, t, heads, width});
+    return linear(rows, matrix, biased ? &w.matrix() : nullptr).view({b, t, heads, width});
   };
   at::Tensor q = projected(model.heads), k = projected(model.key_heads());
   const at::Tensor v = projected(model.key_heads());
@@ -123,6 +120,8 @@ at::Tensor layer(const ModelSpec& model, const at::Tensor& x, const TokenPlaces&
   return attended.add(linear(wide, down).view_as(x));
 }
 
+TorchModule module(const ModelSpec&, std::uint32_t part) { return part == 0 ? embed : layer; }
+
 // w: weight of the norm, head (V, d).
 at::Tensor final_norm(const ModelSpec& model, const at::Tensor& x, Weights w) {
   SHOAL_CHECK_EQ(w.size(), 2u);
@@ -131,6 +130,6 @@ at::Tensor final_norm(const ModelSpec& model, const at::Tensor& x, Weights w) {
 
 }  // namespace
 
-constinit const TorchFamily kLlamaLayers = {.places = places, .embed = embed, .layer = layer, .final_norm = final_norm};
+constinit const TorchFamily kLlamaLayers = {.places = places, .module = module, .final_norm = final_norm};
 
 }  // namespace shoal

@@ -4,6 +4,7 @@
 // Thread: any.
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,8 +15,8 @@
 
 namespace shoal {
 
+// A family's place among those that are registered.
 enum class ModelFamily : std::uint8_t { kGpt2 = 0, kLlama = 1 };
-inline constexpr std::string_view kFamilyNames[] = {"gpt2", "llama"};  // in RUN.toml and in saved models
 
 // What a layer of the llama family has beside the common parts. Each stands for a class of Python's transformers.
 enum class AttentionExtras : std::uint8_t {
@@ -72,6 +73,7 @@ struct LayerFloats {
 };
 
 struct FamilyRow {
+  std::string_view name;  // in RUN.toml and in saved models
   // The parameters of a part in the order of the arena; `offset` and `part` are filled in by parameters_of().
   std::vector<ParameterSpec> (*embedding)(const ModelSpec& model);
   std::vector<ParameterSpec> (*layer)(const ModelSpec& model, std::uint32_t layer);
@@ -101,10 +103,10 @@ inline std::string published_name(const FamilyRow& row, const std::string& name)
 // Rows of logits that the last stage has in memory at a time: some 32 MiB of them.
 inline std::uint32_t loss_rows(const ModelSpec& model) { return std::max(16u, (8u << 20) / model.vocabulary); }
 
-inline const FamilyRow& row_of(ModelFamily family) {
-  static constexpr const FamilyRow* kRows[] = {&kGpt2Family, &kLlamaFamily};
-  static_assert(std::size(kRows) == std::size(kFamilyNames));
-  return *kRows[static_cast<std::size_t>(family)];
-}
+// Makes one more family known; the two above are. Thread: before others run; the row stays. REQUIRES: a new name.
+ModelFamily register_family(const FamilyRow& row);
+// By place.
+std::span<const std::string_view> family_names();
+const FamilyRow& row_of(ModelFamily family);
 
 }  // namespace shoal

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/check.h"
+#include "kernels/norm.h"
 
 namespace shoal {
 namespace {

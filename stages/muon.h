@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <span>
 
-#include "stages/adamw.h"
+#include "stages/step_arrays.h"
 
 namespace shoal {
 

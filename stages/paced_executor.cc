@@ -13,10 +13,10 @@ Result<WindowedExecutor::Computed> PacedExecutor::compute(const StageInput& inpu
   return IntegerExecutor::compute(input, weights, keep_graph);
 }
 
-Status PacedExecutor::differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient,
-                                    ArenaRole accumulator, float sign, const HandOn& hand_on) {
+Result<HostTensor> PacedExecutor::differentiate_input(Graph& graph, const StageInput& input,
+                                                      const HostTensor& gradient) {
   spend(pace_.backward);
-  return IntegerExecutor::differentiate(graph, input, gradient, accumulator, sign, hand_on);
+  return IntegerExecutor::differentiate_input(graph, input, gradient);
 }
 
 void PacedExecutor::write_step(ArenaRole accumulator, const InnerStep& step, double norm,

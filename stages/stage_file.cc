@@ -66,8 +66,8 @@ StringMap metadata_of(const StageSpec& spec) {
                      {"shoal.stages", std::to_string(spec.stages)},
                      {"shoal.first_layer", std::to_string(spec.first_layer)},
                      {"shoal.end_layer", std::to_string(spec.end_layer)}};
-  const std::string_view family = kFamilyNames[static_cast<std::size_t>(spec.model.family)];
-  if (family != kFamilyNames[0]) metadata[kFamilyKey] = family;
+  const std::string_view family = row_of(spec.model.family).name;
+  if (spec.model.family != ModelFamily{}) metadata[kFamilyKey] = family;
   for_each_extra([&, usual = ModelSpec{}](const char* key, auto member) {
     if (spec.model.*member != usual.*member) metadata[key] = text_of(spec.model.*member);
   });
@@ -77,11 +77,12 @@ StringMap metadata_of(const StageSpec& spec) {
 Result<ModelFamily> family_of(const StringMap& metadata) {
   const auto found = metadata.find(kFamilyKey);
   if (found == metadata.end()) return ModelFamily{};
-  const auto* name = std::ranges::find(kFamilyNames, found->second);
-  if (name == std::end(kFamilyNames))
+  const std::span<const std::string_view> names = family_names();
+  const auto name = std::ranges::find(names, found->second);
+  if (name == names.end())
     return make_error(ErrorCode::kUnsupported,
                       "stage file: this build knows no model family \"" + found->second + "\"");
-  return static_cast<ModelFamily>(name - kFamilyNames);
+  return static_cast<ModelFamily>(name - names.begin());
 }
 
 template <class T>

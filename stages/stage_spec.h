@@ -21,6 +21,9 @@ struct StageSpec {
   auto operator<=>(const StageSpec&) const = default;
 };
 
+// The first of its parts (ParameterSpec::part); the last one before the head is that of its last layer.
+inline std::uint32_t first_part(const StageSpec& spec) { return spec.is_first() ? 0 : 1 + spec.first_layer; }
+
 // Those that are trained, in arena order. A split of the model into stages concatenates to the same list.
 std::vector<ParameterSpec> parameters_of(const StageSpec& spec);
 std::size_t parameter_count(const StageSpec& spec);  // floats, no padding

@@ -23,13 +23,11 @@ class StepMath {
  public:
   virtual ~StepMath() = default;
 
-  // One contribution: begin_screen(), screened(), add(), each with the gradients of all trained parameters in the order
-  // of the arena, contiguous f32 on its device. begin_screen() only queues, so that what the caller has to fetch from
-  // the device anyway comes between. ERRORS: kUnsupported (the device refused a launch).
-  virtual Status begin_screen(std::span<const at::Tensor> gradients) = 0;
-  // ERRORS: kNonFinite, by microbatch and parameter.
-  virtual Status screened(std::span<const at::Tensor> gradients, const MicrobatchId& microbatch) = 0;
-  // accumulator += sign * gradients. REQUIRES: screened() said yes.
+  // One contribution: screen(), then add(), both with the gradients of all trained parameters in the order of the
+  // arena, contiguous f32 on its device. ERRORS: kNonFinite, by microbatch and parameter; kUnsupported (the device
+  // refused a launch).
+  virtual Status screen(std::span<const at::Tensor> gradients, const MicrobatchId& microbatch) = 0;
+  // accumulator += sign * gradients. REQUIRES: screen() said yes.
   virtual void add(std::span<const at::Tensor> gradients, ArenaRole accumulator, float sign) = 0;
 
   // The norm of the window's mean gradient. ERRORS: kNonFinite.

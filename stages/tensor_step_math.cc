@@ -18,14 +18,10 @@ class TensorStepMath final : public StepMath {
   TensorStepMath(TorchArena& arena, std::vector<ParameterSpec> parameters)
       : arena_(arena), parameters_(std::move(parameters)) {}
 
-  Status begin_screen(std::span<const at::Tensor> gradients) override {
-    finite_ = at::isfinite(gradients[0]).all();
-    for (std::size_t i = 1; i < gradients.size(); ++i) finite_ = finite_.logical_and(at::isfinite(gradients[i]).all());
-    return Status::success();
-  }
-
-  Status screened(std::span<const at::Tensor> gradients, const MicrobatchId& microbatch) override {
-    if (finite_.item<bool>()) return Status::success();
+  Status screen(std::span<const at::Tensor> gradients, const MicrobatchId& microbatch) override {
+    at::Tensor finite = at::isfinite(gradients[0]).all();
+    for (std::size_t i = 1; i < gradients.size(); ++i) finite = finite.logical_and(at::isfinite(gradients[i]).all());
+    if (finite.item<bool>()) return Status::success();
     return screen_gradients(gradients, parameters_, microbatch);
   }
 
@@ -83,7 +79,6 @@ class TensorStepMath final : public StepMath {
 
   TorchArena& arena_;
   std::vector<ParameterSpec> parameters_;
-  at::Tensor finite_;  // of the last begin_screen
 };
 
 }  // namespace

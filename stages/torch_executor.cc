@@ -5,7 +5,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones_like.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <new>
@@ -45,12 +44,16 @@ at::Tensor token_columns(const HostTensor& tokens, std::int64_t first) {
 }  // namespace
 
 struct TorchExecutor::TorchGraph : WindowedExecutor::Graph {
-  std::vector<at::Tensor>
-      inputs;         // what gradients are wanted of: the parameters in arena order, then the input activation if any
-  at::Tensor output;  // (B, T, d), or the sum of the losses on the last stage
+  HostTensor activation, gradient;     // whose memory `read` and the first `seed` share
+  std::vector<at::Tensor> parameters;  // leaves, in arena order
+  at::Tensor read;                     // the input activation; undefined on the first stage
+  at::Tensor output;                   // (B, T, d), or the sum of the losses on the last stage
   // With Recompute::kBlock, where `output` has a graph on the last stage alone, from the head's input on:
-  std::vector<at::Tensor> blocks;  // (B, T, d) what each layer read, then what the head reads
+  std::vector<at::Tensor> blocks;  // what each part read, then what the head reads
   TokenPlaces places;
+  at::Tensor seed;                    // the gradient of what the next part to go through made
+  std::vector<at::Tensor> gradients;  // of the parameters, as far as they are made
+  LateGradients late;                 // the others
 };
 
 TorchExecutor::TorchExecutor(const StageSpec& spec, const std::string& device, const TorchOptions& options)
@@ -94,22 +97,25 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& i
   const at::AutoGradMode of_layers(keep_graph && !blocks);
   const std::span<const at::Tensor> leaves = arena_.leaves(weights);
   auto graph = std::make_unique<TorchGraph>();
-  graph->inputs.assign(leaves.begin(), leaves.end());
+  graph->parameters.assign(leaves.begin(), leaves.end());
   const ModelSpec& model = spec().model;
   const TorchFamily& family = layers_of(model.family);
-  const auto part = [&](std::uint32_t number) { return weights_.of_part(arena_, weights, number); };
+  const auto part = [&](std::uint32_t number) {
+    return weights_.of_part(arena_, weights, number, at::GradMode::is_enabled() ? &graph->late : nullptr);
+  };
   const TokenPlaces places = family.places(model, 0, model.positions, arena_.flat(weights).options());
   at::Tensor x;
   if (spec().is_first()) {
-    x = family.embed(model, token_columns(input.tokens, 0).to(arena_.device()), places, part(0));
+    x = token_columns(input.tokens, 0).to(arena_.device());
   } else {
+    graph->activation = input.activation;
     x = on_device(input.activation, arena_.device());
     if (keep_graph) x.requires_grad_(true);
-    graph->inputs.push_back(x);
+    graph->read = x;
   }
-  for (std::uint32_t layer = spec().first_layer; layer < spec().end_layer; ++layer) {
+  for (std::uint32_t number = first_part(spec()); number < 1 + spec().end_layer; ++number) {
     if (blocks) graph->blocks.push_back(x);
-    x = family.layer(model, x, places, part(1 + layer), nullptr);
+    x = family.module(model, number)(model, x, places, part(number), nullptr);
   }
   const at::AutoGradMode of_head(keep_graph);
   if (blocks) graph->places = places;
@@ -134,72 +140,77 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& i
   return computed;
 }
 
-Status TorchExecutor::differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient,
-                                    ArenaRole accumulator, float sign, const HandOn& hand_on) {
-  return guard_torch([&]() -> Status {
-    return run_backward(static_cast<TorchGraph&>(graph), input, gradient, accumulator, sign, hand_on);
+Result<HostTensor> TorchExecutor::differentiate_input(Graph& base, const StageInput& input,
+                                                      const HostTensor& gradient) {
+  return guard_torch([&]() -> Result<HostTensor> {
+    use_threads();
+    auto& graph = static_cast<TorchGraph&>(base);
+    graph.gradient = gradient;
+    graph.seed = spec().is_last() ? at::ones_like(graph.output) : on_device(gradient, arena_.device());
+    if (spec().is_first()) return HostTensor{};
+    HostTensor made = host_tensor_of(pass_back(graph));
+    SHOAL_TRY(screen(made.f32(), input.microbatch, "input gradient"));
+    return made;
   });
 }
 
-Status TorchExecutor::run_backward(TorchGraph& graph, const StageInput& input, const HostTensor& gradient,
-                                   ArenaRole accumulator, float sign, const HandOn& hand_on) {
-  use_threads();
-  const at::Tensor seed = spec().is_last() ? at::ones_like(graph.output) : on_device(gradient, arena_.device());
-  const std::vector<at::Tensor> all =
-      blocks_ ? gradients_by_block(graph, input, seed) : torch::autograd::grad({graph.output}, graph.inputs, {seed});
-  const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> gradients;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) gradients.push_back(all[i].contiguous());
-  SHOAL_TRY(math_->begin_screen(gradients));
-  if (!spec().is_first()) {
-    const HostTensor input_gradient = host_tensor_of(all.back());
-    SHOAL_TRY(screen(input_gradient.f32(), input.microbatch, "input gradient"));
-    SHOAL_TRY(hand_on(input_gradient));
-  }
-  SHOAL_TRY(math_->screened(gradients, input.microbatch));
-  if (sign != 0) math_->add(gradients, accumulator, sign);
-  return Status::success();
+Status TorchExecutor::differentiate_weights(Graph& base, const StageInput& input, ArenaRole accumulator, float sign) {
+  return guard_torch([&]() -> Status {
+    use_threads();
+    auto& graph = static_cast<TorchGraph&>(base);
+    if (spec().is_first()) pass_back(graph);
+    const at::NoGradGuard no_grad;
+    graph.late.make(graph.gradients);
+    for (at::Tensor& gradient : graph.gradients) gradient = gradient.contiguous();
+    SHOAL_TRY(math_->screen(graph.gradients, input.microbatch));
+    math_->add(graph.gradients, accumulator, sign);
+    return Status::success();
+  });
 }
 
-// From the head to the embedding: the graph of each part is made, gives its gradients, and is gone before the next.
-std::vector<at::Tensor> TorchExecutor::gradients_by_block(TorchGraph& graph, const StageInput& input, at::Tensor seed) {
+at::Tensor TorchExecutor::pass_back(TorchGraph& graph) {
+  graph.gradients.resize(parameters_.size());
+  if (blocks_) return pass_back_by_block(graph);
+  return pass_part_back(graph, std::exchange(graph.output, {}), graph.read, std::nullopt);
+}
+
+// The gradient of what a part, or the whole stage, read: undefined where `read` is.
+at::Tensor TorchExecutor::pass_part_back(TorchGraph& graph, const at::Tensor& made, const at::Tensor& read,
+                                         std::optional<std::uint32_t> part) {
+  std::vector<at::Tensor> wanted;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (part.value_or(parameters_[i].part) != parameters_[i].part || graph.late.has(i)) continue;
+    wanted.push_back(graph.parameters[i]);
+    places.push_back(i);
+  }
+  if (read.defined()) wanted.push_back(read);
+  std::vector<at::Tensor> made_of = graph.late.pass_back(made, graph.seed, wanted);
+  for (std::size_t i = 0; i < places.size(); ++i) graph.gradients[places[i]] = std::move(made_of[i]);
+  return graph.seed = read.defined() ? std::move(made_of.back()) : at::Tensor();
+}
+
+// From the head to the first part: the graph of each is made, gives its gradients, and is gone before the next.
+at::Tensor TorchExecutor::pass_back_by_block(TorchGraph& graph) {
   const at::AutoGradMode mode(true);
   const ModelSpec& model = spec().model;
   const TorchFamily& family = layers_of(model.family);
   const ArenaRole weights =
-      arena_.leaves(ArenaRole::kCurrent)[0].is_same(graph.inputs[0]) ? ArenaRole::kCurrent : ArenaRole::kOther;
-  std::vector<at::Tensor> all(graph.inputs.size());
-  // `read`, if any, is what the part read; its gradient becomes the seed of the part in front.
-  const auto differentiate_part = [&](std::uint32_t part, const at::Tensor& made, const at::Tensor& read) {
-    std::vector<at::Tensor> wanted;
-    std::vector<std::size_t> places;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (parameters_[i].part != part) continue;
-      wanted.push_back(graph.inputs[i]);
-      places.push_back(i);
-    }
-    if (read.defined()) wanted.push_back(read);
-    if (wanted.empty()) return;
-    const std::vector<at::Tensor> gradients = torch::autograd::grad({made}, wanted, {seed});
-    for (std::size_t i = 0; i < places.size(); ++i) all[places[i]] = gradients[i];
-    if (read.defined()) seed = gradients.back();
-  };
+      arena_.leaves(ArenaRole::kCurrent)[0].is_same(graph.parameters[0]) ? ArenaRole::kCurrent : ArenaRole::kOther;
   if (spec().is_last()) {
-    differentiate_part(1 + model.layers, std::exchange(graph.output, {}), graph.blocks.back());
+    pass_part_back(graph, std::exchange(graph.output, {}), graph.blocks.back(), 1 + model.layers);
     graph.blocks.pop_back();
   }
-  for (std::uint32_t layer = spec().end_layer; layer-- > spec().first_layer; graph.blocks.pop_back()) {
-    const at::Tensor read = graph.blocks.back().detach().requires_grad_(true);
-    const auto of_layer = weights_.of_part(arena_, weights, 1 + layer);
-    differentiate_part(1 + layer, family.layer(model, read, graph.places, of_layer, nullptr), read);
+  for (std::uint32_t part = 1 + spec().end_layer; part-- > first_part(spec()); graph.blocks.pop_back()) {
+    if (part == 0 && parameters_.front().part != 0) continue;  // adapters have none there
+    graph.late.make(graph.gradients);                          // of the part behind
+    at::Tensor read = graph.blocks.back().detach();
+    if (part != 0) read.requires_grad_(true);
+    const auto of_part = weights_.of_part(arena_, weights, part, &graph.late);
+    const at::Tensor made = family.module(model, part)(model, read, graph.places, of_part, nullptr);
+    pass_part_back(graph, made, part != 0 ? read : at::Tensor(), part);
   }
-  if (spec().is_first()) {
-    const at::Tensor tokens = token_columns(input.tokens, 0).to(arena_.device());
-    differentiate_part(0, family.embed(model, tokens, graph.places, weights_.of_part(arena_, weights, 0)), {});
-  } else {
-    all.back() = seed;
-  }
-  return all;
+  return graph.seed;
 }
 
 Result<double> TorchExecutor::window_norm(ArenaRole accumulator, const InnerStep& step) {

@@ -4,9 +4,12 @@
 // Weights: the parameter tensors are leaves that read the arena's two buffers directly; an entry's graph keeps
 // references to the leaves of the buffer it was made at. The arena is written behind autograd's back, so before every
 // write the executor counts the references that are left to the buffer and stops the program if a graph outlived it
-// (outside_references()). Gradients: one backward yields the gradients of all parameters as the graph's own scratch
-// tensors; nothing is added to the window before every one of them and the input gradient passed the screen.
+// (outside_references()). Gradients: a pass back yields that of the input, and of parameters what it makes on its way;
+// those of matrices are made behind it (stages/late_gradients.h). With Recompute::kBlock, where one layer's graph is
+// there at a time, this holds of the stage's first layer alone. All are scratch tensors; nothing is added to the window
+// before every one of them passed the screen.
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "stages/step_math.h"
@@ -43,8 +46,8 @@ class TorchExecutor : public WindowedExecutor {
  protected:
   SwappableArena& swappable_arena() override { return arena_; }
   Result<Computed> compute(const StageInput& input, ArenaRole weights, bool keep_graph) override;
-  Status differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient, ArenaRole accumulator,
-                       float sign, const HandOn& hand_on) override;
+  Result<HostTensor> differentiate_input(Graph& graph, const StageInput& input, const HostTensor& gradient) override;
+  Status differentiate_weights(Graph& graph, const StageInput& input, ArenaRole accumulator, float sign) override;
   Result<double> window_norm(ArenaRole accumulator, const InnerStep& step) override;
   void write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) override;
   void write_shift(std::span<const float> shift) override;
@@ -54,9 +57,10 @@ class TorchExecutor : public WindowedExecutor {
  private:
   struct TorchGraph;
   Result<Computed> run_layers(const StageInput& input, ArenaRole weights, bool keep_graph);
-  Status run_backward(TorchGraph& graph, const StageInput& input, const HostTensor& gradient, ArenaRole accumulator,
-                      float sign, const HandOn& hand_on);
-  std::vector<at::Tensor> gradients_by_block(TorchGraph& graph, const StageInput& input, at::Tensor seed);
+  at::Tensor pass_back(TorchGraph& graph);
+  at::Tensor pass_back_by_block(TorchGraph& graph);
+  at::Tensor pass_part_back(TorchGraph& graph, const at::Tensor& made, const at::Tensor& read,
+                            std::optional<std::uint32_t> part);
   void add_shift_to_other(std::span<const float> shift);
   void use_threads() const;
 

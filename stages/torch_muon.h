@@ -1,6 +1,6 @@
 #pragma once
 // Muon's step of one tensor (stages/muon.h) by operations of the tensor library. Internal to the files that see it.
-#include "stages/adamw.h"
+#include "stages/step_arrays.h"
 #include "stages/torch_arena.h"
 
 namespace shoal {

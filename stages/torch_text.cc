@@ -27,7 +27,7 @@ TorchText::TorchText(const StageSpec& spec, TorchArena& arena, std::function<voi
       arena_(arena),
       use_threads_(std::move(use_threads)),
       caches_(std::make_unique<Caches>()) {
-  caches_->layers.resize(spec.end_layer - spec.first_layer);
+  caches_->layers.resize(1 + spec.end_layer - first_part(spec));
 }
 
 TorchText::~TorchText() = default;
@@ -71,10 +71,10 @@ Result<HostTensor> TorchText::compute(const HostTensor& tokens, const HostTensor
   const std::int64_t count = tokens.shape[1];
   const TokenPlaces places =
       family.places(model, static_cast<std::int64_t>(places_), count, arena_.flat(ArenaRole::kAnchor).options());
-  at::Tensor x = spec_.is_first() ? family.embed(model, ids_of(tokens).to(arena_.device()), places, part(0))
-                                  : on_device(activation, arena_.device());
-  for (std::uint32_t layer = spec_.first_layer; layer < spec_.end_layer; ++layer)
-    x = family.layer(model, x, places, part(1 + layer), &caches_->layers[layer - spec_.first_layer]);
+  at::Tensor x = spec_.is_first() ? ids_of(tokens).to(arena_.device()) : on_device(activation, arena_.device());
+  std::size_t cache = 0;
+  for (std::uint32_t number = first_part(spec_); number < 1 + spec_.end_layer; ++number)
+    x = family.module(model, number)(model, x, places, part(number), &caches_->layers[cache++]);
   if (!spec_.is_last()) return host_tensor_of(x);
   const auto head = part(1 + model.layers);
   const at::Tensor last = family.final_norm(model, x.narrow(1, count - 1, 1), head);

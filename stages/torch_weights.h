@@ -9,6 +9,7 @@
 #include "stages/adapters.h"
 #include "stages/arena.h"
 #include "stages/compute.h"
+#include "stages/late_gradients.h"
 
 namespace at {
 class Tensor;
@@ -24,6 +25,10 @@ struct Weight {
   const at::Tensor* product = nullptr;              // what matrix products read: the values, or a bf16 copy
   const at::Tensor *down = nullptr, *up = nullptr;  // A (r, in) and B (out, r) of its adapter, as products read them
   float scale = 0;                                  // of the adapter
+  LateGradients* late = nullptr;                    // of the graph that is being made; null: none is
+  // Among the trained parameters: its own place, if it is one of them, and those of its adapter.
+  std::optional<std::size_t> place{};
+  AdapterPlaces adapter{};
   const at::Tensor& operator*() const { return *values; }
 };
 
@@ -32,15 +37,20 @@ std::vector<Weight> plain_weights(std::span<const at::Tensor> values);
 
 // x in the floating type in which the matrix is multiplied.
 at::Tensor as_factor(const at::Tensor& x, const Weight& matrix);
-// x (N, in), and what the matrix made of it, (N, out): with what its adapter makes of it, if it has one.
-at::Tensor with_adapter(const at::Tensor& made, const at::Tensor& x, const Weight& matrix);
+// How a matrix lies in memory: (in, out), as x W, or (out, in), as x W^T.
+enum class MatrixForm : std::uint8_t { kInputFirst, kOutputFirst };
+// x (N, in) -> x W [+ bias], with what the matrix's adapter makes of x, if it has one: (N, out). The gradients of
+// matrix, bias and adapter are late ones.
+at::Tensor linear(const at::Tensor& x, MatrixForm form, const Weight& matrix, const Weight* bias = nullptr);
 
 // Which leaves are the weights of which part. Immutable.
 class StageWeights {
  public:
   StageWeights(const StageSpec& spec, ComputeType compute);
   // Those of a part (ParameterSpec::part), in the order of the family's row. They refer to what the arena holds.
-  std::vector<Weight> of_part(TorchArena& arena, ArenaRole trained, std::uint32_t part) const;
+  // `late`: of the graph that is made with them.
+  std::vector<Weight> of_part(TorchArena& arena, ArenaRole trained, std::uint32_t part,
+                              LateGradients* late = nullptr) const;
 
  private:
   const bool adapted_, narrow_;  // narrow: products read bf16

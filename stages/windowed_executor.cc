@@ -38,17 +38,37 @@ Result<ForwardOutput> WindowedExecutor::evaluate(const ForwardInput& input, Fram
   return guard_memory("an evaluation", [&] { return pass_evaluate(input, coder); });
 }
 
-Result<BackwardOutput> WindowedExecutor::backward(EntrySerial serial, FrameCoder& coder,
-                                                  std::optional<WindowSlot> window) {
-  const auto pass = [&] { return guard_memory("a backward", [&] { return pass_backward(serial, coder, window); }); };
-  auto output = pass();
-  return !output.ok() && output.code() == ErrorCode::kTooLarge && drop_graphs() > 0 ? pass() : std::move(output);
+template <class Pass>
+auto WindowedExecutor::with_memory(const char* name, EntrySerial serial, const Pass& pass)
+    -> decltype(pass(std::declval<Entry&>())) {
+  const auto found = entries_.find(serial);
+  if (found == entries_.end())
+    return make_error(ErrorCode::kGone, std::string(name) + ": no entry " + std::to_string(serial));
+  const auto guarded = [&] { return guard_memory(name, [&] { return pass(found->second); }); };
+  auto result = guarded();
+  return !result.ok() && result.error().code == ErrorCode::kTooLarge && drop_graphs() > 0 ? guarded()
+                                                                                          : std::move(result);
+}
+
+Status WindowedExecutor::backward_input(EntrySerial serial, FrameCoder& coder) {
+  return with_memory("a backward", serial, [&](Entry& entry) { return pass_input(entry, coder); });
+}
+
+Result<BackwardOutput> WindowedExecutor::backward_weights(EntrySerial serial, std::optional<WindowSlot> window) {
+  Status passed;
+  if (window) passed = with_memory("a backward", serial, [&](Entry& entry) { return pass_weights(entry, *window); });
+  SHOAL_TRY(passed);
+  const auto found = entries_.find(serial);
+  SHOAL_CHECK(found != entries_.end());
+  const BackwardOutput output{found->second.stamp, found->second.recomputed};
+  if (!window) entries_.erase(found);
+  return output;
 }
 
 Result<bool> WindowedExecutor::undo(EntrySerial serial) {
-  const auto pass = [&] { return guard_memory("an undo", [&] { return pass_undo(serial); }); };
-  auto exact = pass();
-  return !exact.ok() && exact.code() == ErrorCode::kTooLarge && drop_graphs() > 0 ? pass() : std::move(exact);
+  SHOAL_ASSIGN(const bool exact, with_memory("an undo", serial, [&](Entry& entry) { return pass_undo(entry); }));
+  entries_.erase(serial);
+  return exact;
 }
 
 std::uint64_t WindowedExecutor::drop_graphs() {
@@ -79,73 +99,84 @@ Result<ForwardOutput> WindowedExecutor::pass_evaluate(const ForwardInput& input,
   return std::move(computed.output);
 }
 
-Result<BackwardOutput> WindowedExecutor::pass_backward(EntrySerial serial, FrameCoder& coder,
-                                                       std::optional<WindowSlot> window) {
-  const auto found = entries_.find(serial);
-  if (found == entries_.end()) return make_error(ErrorCode::kGone, "backward: no entry " + std::to_string(serial));
-  Entry& entry = found->second;
-  SHOAL_CHECK(!entry.counted);
+Result<Replay> WindowedExecutor::replay(const StageInput& input, const HostTensor& gradient, WeightStamp stamp) {
+  const std::optional<ArenaRole> weights = weights_at(stamp);
+  SHOAL_ASSIGN(Computed computed, compute(input, weights.value_or(ArenaRole::kCurrent), true));
+  SHOAL_ASSIGN(HostTensor made, differentiate_input(*computed.graph, input, gradient));
+  computed.output.stamp = weights ? stamp : stamp_;
+  return Replay{computed.output, std::move(computed.activation), std::move(made), std::move(computed.graph),
+                weights.has_value()};
+}
+
+Result<HostTensor> WindowedExecutor::differentiate_input(Entry& entry, const HostTensor& gradient) {
+  if (std::unique_ptr<Graph> graph = std::move(entry.graph)) {
+    SHOAL_ASSIGN(HostTensor made, differentiate_input(*graph, entry.input, gradient));
+    entry.graph = std::move(graph);
+    return made;
+  }
+  SHOAL_ASSIGN(Replay again, replay(entry.input, gradient, entry.stamp));
+  entry.graph = std::move(again.graph);
+  entry.recomputed = keeps_graphs_ || !again.exact;
+  entry.stamp = again.output.stamp;
+  return std::move(again.input_gradient);
+}
+
+Status WindowedExecutor::pass_input(Entry& entry, FrameCoder& coder) {
+  SHOAL_CHECK(!entry.counted());
+  if (std::exchange(entry.phase, Phase::kWaiting) == Phase::kHandedOn) entry.graph.reset();  // it is half consumed
   HostTensor gradient;
   if (!spec_.is_last()) {
     SHOAL_ASSIGN(gradient, decode(coder, entry.input, "output gradient"));
   }
-
-  BackwardOutput output;
-  std::unique_ptr<Graph> graph = std::move(entry.graph);
-  if (!graph) {
-    const std::optional<ArenaRole> weights = weights_at(entry.stamp);
-    SHOAL_ASSIGN(Computed computed, compute(entry.input, weights.value_or(ArenaRole::kCurrent), true));
-    graph = std::move(computed.graph);
-    output.recomputed = keeps_graphs_ || !weights;
-    if (!weights) entry.stamp = stamp_;
-  }
-  const ArenaRole accumulator = accumulator_of(window.value_or(WindowSlot::kA));
-  SHOAL_TRY(differentiate(*graph, entry.input, gradient, accumulator, window ? 1.0f : 0.0f,
-                          [&coder](const HostTensor& made) { return coder.encode({made.view()}); }));
-  output.stamp = entry.stamp;
-  if (!window) {
-    entries_.erase(found);
-    return output;
-  }
-  swappable_arena().tag(accumulator) += count_tag(entry.input.microbatch);
-  entry.counted = true;
-  entry.window = *window;
+  SHOAL_ASSIGN(const HostTensor made, differentiate_input(entry, gradient));
   entry.gradient = std::move(gradient);
-  return output;
+  Status encoded;
+  if (!spec_.is_first()) encoded = coder.encode({made.view()});
+  if (encoded.ok())
+    entry.phase = Phase::kHandedOn;
+  else
+    entry.graph.reset();
+  return encoded;
 }
 
-Result<bool> WindowedExecutor::pass_undo(EntrySerial serial) {
-  const auto found = entries_.find(serial);
-  if (found == entries_.end()) return make_error(ErrorCode::kGone, "undo: no entry " + std::to_string(serial));
-  Entry& entry = found->second;
-  SHOAL_CHECK(entry.counted);
-  const std::optional<ArenaRole> weights = weights_at(entry.stamp);
+Status WindowedExecutor::pass_weights(Entry& entry, WindowSlot window) {
+  SHOAL_CHECK(entry.phase == Phase::kHandedOn);
+  const ArenaRole accumulator = accumulator_of(window);
+  if (!entry.graph) SHOAL_TRY(differentiate_input(entry, entry.gradient));  // dropped since
+  const std::unique_ptr<Graph> graph = std::move(entry.graph);
+  SHOAL_TRY(differentiate_weights(*graph, entry.input, accumulator, 1.0f));
+  swappable_arena().tag(accumulator) += count_tag(entry.input.microbatch);
+  entry.phase = Phase::kCounted;
+  entry.window = window;
+  return {};
+}
+
+Result<bool> WindowedExecutor::pass_undo(Entry& entry) {
+  SHOAL_CHECK(entry.counted());
   const ArenaRole accumulator = accumulator_of(entry.window);
-  SHOAL_ASSIGN(Computed computed, compute(entry.input, weights.value_or(ArenaRole::kCurrent), true));
-  SHOAL_TRY(differentiate(*computed.graph, entry.input, entry.gradient, accumulator, -1.0f,
-                          [](const HostTensor&) { return Status::success(); }));
+  SHOAL_ASSIGN(const Replay again, replay(entry.input, entry.gradient, entry.stamp));
+  SHOAL_TRY(differentiate_weights(*again.graph, entry.input, accumulator, -1.0f));
   swappable_arena().tag(accumulator) -= count_tag(entry.input.microbatch);
-  entries_.erase(found);
-  return weights.has_value();
+  return again.exact;
 }
 
 void WindowedExecutor::settle(EntrySerial serial) {
   const auto found = entries_.find(serial);
   SHOAL_CHECK(found != entries_.end());
-  SHOAL_CHECK(found->second.counted);
+  SHOAL_CHECK(found->second.counted());
   entries_.erase(found);
 }
 
 void WindowedExecutor::drop(EntrySerial serial) {
   const auto found = entries_.find(serial);
   if (found == entries_.end()) return;  // a forward that failed kept nothing
-  SHOAL_CHECK(!found->second.counted);
+  SHOAL_CHECK(!found->second.counted());
   entries_.erase(found);
 }
 
 std::uint64_t WindowedExecutor::unsettled_at_other() const {
   std::uint64_t count = 0;
-  for (const auto& [serial, entry] : entries_) count += entry.counted && entry.stamp < stamp_ ? 1 : 0;
+  for (const auto& [serial, entry] : entries_) count += entry.counted() && entry.stamp < stamp_ ? 1 : 0;
   return count;
 }
 

@@ -3,13 +3,14 @@
 // implementation adds arithmetic only (the protected hooks), so the exact executor of the proofs and the product's keep
 // the books with the same code.
 //
-// Life of an entry:   forward -> waiting --backward--> counted --settle--> forgotten
-//                                   \--drop, or backward without a window--> forgotten
-//                                                           \--undo--> forgotten, taken out of its window
-// A graph belongs to a waiting entry and to the stamp it was made at. It is dropped before the buffer it reads is
-// overwritten; where graphs are not kept it is made for the backward, at the same weights while they stand. Where
-// memory ends in a backward or an undo, the kept ones are dropped for it, which is tried once more. Parameters start as
-// zeros: the caller writes kCurrent and kAnchor (initialise() or fetched state) and calls push().
+// Life of an entry:   forward -> waiting --backward_input--> handed on --backward_weights--> counted --settle-->
+// forgotten
+//                                   \--drop--> forgotten         \--drop, or without a window--> forgotten
+//                                                                        counted --undo--> forgotten, out of its window
+// A graph belongs to an entry that is not counted and to the stamp it was made at. It is dropped before the buffer it
+// reads is overwritten; where graphs are not kept it is made for the backward, at the same weights while they stand.
+// Where memory ends in a backward or an undo, the kept ones are dropped for it, which is tried once more. Parameters
+// start as zeros: the caller writes kCurrent and kAnchor (initialise() or fetched state) and calls push().
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,20 +23,15 @@
 
 namespace shoal {
 
-// What a stage computes a microbatch from, as the entry keeps it.
-struct StageInput {
-  MicrobatchId microbatch;
-  HostTensor tokens;      // as ForwardInput's
-  HostTensor activation;  // (B, T, d) kF32, finite; undefined on the first stage
-};
-
 class WindowedExecutor : public StageExecutor {
  public:
   const StageSpec& spec() const override { return spec_; }
   WeightStamp stamp() const override { return stamp_; }
   Result<ForwardOutput> forward(const ForwardInput& input, FrameCoder& coder) override;
   Result<ForwardOutput> evaluate(const ForwardInput& input, FrameCoder& coder) override;
-  Result<BackwardOutput> backward(EntrySerial entry, FrameCoder& coder, std::optional<WindowSlot> window) override;
+  Status backward_input(EntrySerial entry, FrameCoder& coder) override;
+  Result<BackwardOutput> backward_weights(EntrySerial entry, std::optional<WindowSlot> window) override;
+  Result<Replay> replay(const StageInput& input, const HostTensor& gradient, WeightStamp stamp) override;
   Result<bool> undo(EntrySerial entry) override;
   void settle(EntrySerial entry) override;
   void drop(EntrySerial entry) override;
@@ -60,10 +56,7 @@ class WindowedExecutor : public StageExecutor {
   explicit WindowedExecutor(const StageSpec& spec, Recompute recompute = Recompute::kNone)
       : spec_(spec), keeps_graphs_(recompute != Recompute::kStage || spec.is_last()) {}
 
-  // Whatever backward needs from forward. Its destructor frees everything that reads the parameters.
-  struct Graph {
-    virtual ~Graph() = default;
-  };
+  using Graph = StageGraph;
   struct Computed {
     ForwardOutput output;
     HostTensor activation;         // (B, T, d) kF32, finite; undefined on the last stage
@@ -74,13 +67,12 @@ class WindowedExecutor : public StageExecutor {
   // Forward at the parameters of `weights` (kCurrent, kOther or kAnchor).
   // ERRORS: kNonFinite, kTooLarge, kMalformed (the content is not what this stage expects).
   virtual Result<Computed> compute(const StageInput& input, ArenaRole weights, bool keep_graph) = 0;
-  // Consumes the graph: computes all gradients, screens them, adds sign * parameter gradient to the accumulator (0:
-  // leaves it as it is). Before it adds anything it hands on the input gradient, which the first stage has not, and
-  // refuses what that refuses: on error, or when it throws, nothing was added. `gradient`: (B, T, d) kF32, finite;
-  // undefined on the last stage.
-  using HandOn = std::function<Status(const HostTensor& input_gradient)>;
-  virtual Status differentiate(Graph& graph, const StageInput& input, const HostTensor& gradient, ArenaRole accumulator,
-                               float sign, const HandOn& hand_on) = 0;
+  // The gradient of the input, (B, T, d) kF32, finite; undefined on the first stage. `gradient`: that of the output,
+  // likewise; undefined on the last stage.
+  virtual Result<HostTensor> differentiate_input(Graph& graph, const StageInput& input, const HostTensor& gradient) = 0;
+  // The other half, after that one: screens the parameters' gradients and adds sign times them to the accumulator. On
+  // error, or when it throws, nothing was added. Consumes the graph.
+  virtual Status differentiate_weights(Graph& graph, const StageInput& input, ArenaRole accumulator, float sign) = 0;
   // Norm of the window's mean gradient; writes nothing. ERRORS: kNonFinite.
   virtual Result<double> window_norm(ArenaRole accumulator, const InnerStep& step) = 0;
   // kOther := step from kCurrent, + shift unless empty; moments in place.
@@ -92,20 +84,29 @@ class WindowedExecutor : public StageExecutor {
   virtual void about_to_overwrite() {}
 
  private:
+  enum class Phase : std::uint8_t { kWaiting, kHandedOn, kCounted };
   struct Entry {
     StageInput input;
-    HostTensor gradient;           // of a counted entry, for undo
-    std::unique_ptr<Graph> graph;  // of a waiting entry, while its buffer stands
-    WeightStamp stamp = 0;         // of the graph, then of the counted gradient
+    HostTensor gradient;           // of its output, from backward_input on
+    std::unique_ptr<Graph> graph;  // of one that is not counted, while its buffer stands
+    WeightStamp stamp = 0;         // of the graph, then of the gradient
     WindowSlot window = WindowSlot::kA;
-    bool counted = false;
+    Phase phase = Phase::kWaiting;
+    bool recomputed = false;
+    bool counted() const { return phase == Phase::kCounted; }
   };
 
   // Without their guard against the end of memory.
   Result<ForwardOutput> pass_forward(const ForwardInput& input, FrameCoder& coder);
   Result<ForwardOutput> pass_evaluate(const ForwardInput& input, FrameCoder& coder);
-  Result<BackwardOutput> pass_backward(EntrySerial entry, FrameCoder& coder, std::optional<WindowSlot> window);
-  Result<bool> pass_undo(EntrySerial entry);
+  Status pass_input(Entry& entry, FrameCoder& coder);
+  Status pass_weights(Entry& entry, WindowSlot window);
+  Result<bool> pass_undo(Entry& entry);
+  // A pass of this entry that may run again: where memory ends the graphs are dropped for it.
+  template <class Pass>
+  auto with_memory(const char* name, EntrySerial entry, const Pass& pass) -> decltype(pass(std::declval<Entry&>()));
+  // The gradient of the input, from the entry's graph or one made anew, which is left to the second half.
+  Result<HostTensor> differentiate_input(Entry& entry, const HostTensor& gradient);
   // Those of all waiting entries, whose backwards make them again.
   std::uint64_t drop_graphs();
   Result<StageInput> take_input(const ForwardInput& input, FrameCoder& coder) const;

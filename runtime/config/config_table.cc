@@ -45,7 +45,7 @@ constexpr OptionRow kTable[] = {
     {"run", "name", SHOAL_SLOT(run.name), "\"run\"", 1, 32, kShared, "for people; letters, digits, . _ -"},
     {"run", "seed", SHOAL_SLOT(run.seed), "1337", 0, 9e15, kShared, "of the initialisation and the sample order"},
 
-    {"model", "family", SHOAL_CHOICE(model.family, kFamilyNames), "\"gpt2\"", 0, 0, kLater, "whose layers the model has"},
+    {"model", "family", SHOAL_CHOICE(model.family, family_names()), "\"gpt2\"", 0, 0, kLater, "whose layers the model has"},
     {"model", "layers", SHOAL_SLOT(model.layers), "", 1, 1024, kShared, "decoder layers of the whole model"},
     {"model", "dim", SHOAL_SLOT(model.dim), "", 2, 65536, kShared, "width d, a multiple of heads unless head_width is given"},
     {"model", "heads", SHOAL_SLOT(model.heads), "", 1, 1024, kShared, "attention heads"},

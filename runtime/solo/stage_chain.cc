@@ -124,7 +124,8 @@ Result<MeanLoss> StageChain::train(const MicrobatchId& microbatch, const HostTen
   travelling = {};
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
     HostCoder coder(std::move(travelling));
-    SHOAL_TRY((*stage)->backward(entry, coder, WindowSlot::kA));
+    SHOAL_TRY((*stage)->backward_input(entry, coder));
+    SHOAL_TRY((*stage)->backward_weights(entry, WindowSlot::kA));
     (*stage)->settle(entry);
     travelling = coder.output();
   }
@@ -145,7 +146,8 @@ Result<MeanLoss> StageChain::train(const MicrobatchId& microbatch, const HostTen
   }
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
     GradientCoder coder = edges.backward_coder((*stage)->spec(), microbatch, std::move(travelling));
-    SHOAL_TRY((*stage)->backward(entry, coder, WindowSlot::kA));
+    SHOAL_TRY((*stage)->backward_input(entry, coder));
+    SHOAL_TRY((*stage)->backward_weights(entry, WindowSlot::kA));
     (*stage)->settle(entry);
     travelling = edges.returned(coder);
   }

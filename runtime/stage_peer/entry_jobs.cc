@@ -249,8 +249,11 @@ void EntryJobs::backward(const Job& job) {
   device_.run(
       WorkKind::kBackward,
       [outcome, serial, window](StageExecutor& executor) {
-        const Status memory = memory_point();
-        outcome->output = memory.ok() ? executor.backward(serial, outcome->coder, window) : memory.error();
+        outcome->output = [&]() -> Result<BackwardOutput> {
+          SHOAL_TRY(memory_point());
+          SHOAL_TRY(executor.backward_input(serial, outcome->coder));
+          return executor.backward_weights(serial, window);
+        }();
       },
       [this, serial, tensors, outcome, started] {
         const TimePoint now = env_.loop.now();

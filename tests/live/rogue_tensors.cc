@@ -59,7 +59,8 @@ Result<RogueTensors::Answer> RogueTensors::answer(const MicrobatchId& microbatch
   SHOAL_ASSIGN(HostTensor activation, decode_tensor(frames[1].view(), DType::kF32, between_stages()));
   HostCoder down(std::move(activation)), up;
   SHOAL_ASSIGN(const ForwardOutput output, executor_.forward(input, down));
-  SHOAL_TRY(executor_.backward(entries_, up, WindowSlot::kA));
+  SHOAL_TRY(executor_.backward_input(entries_, up));
+  SHOAL_TRY(executor_.backward_weights(entries_, WindowSlot::kA));
   executor_.settle(entries_);
   return Answer{{raw(up.output(), TensorRole::kGradient)}, output.loss_sum, output.targets};
 }

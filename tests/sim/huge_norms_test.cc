@@ -23,9 +23,9 @@ class Enlarger final : public IntegerExecutor {
     ChangingCoder enlarging(coder, [this](std::span<float> tensor) { enlarge(tensor); });
     return IntegerExecutor::forward(input, enlarging);
   }
-  Result<BackwardOutput> backward(EntrySerial entry, FrameCoder& coder, std::optional<WindowSlot> window) override {
+  Status backward_input(EntrySerial entry, FrameCoder& coder) override {
     ChangingCoder enlarging(coder, [this](std::span<float> tensor) { enlarge(tensor); });
-    return IntegerExecutor::backward(entry, enlarging, window);
+    return IntegerExecutor::backward_input(entry, enlarging);
   }
 
  private:
@@ -74,18 +74,18 @@ constexpr float kTiny = 0x1p-20f;
 class Belittler final : public IntegerExecutor {
  public:
   using IntegerExecutor::IntegerExecutor;
-  Result<BackwardOutput> backward(EntrySerial entry, FrameCoder& coder, std::optional<WindowSlot> window) override {
+  Status backward_input(EntrySerial entry, FrameCoder& coder) override {
     ChangingCoder small(coder, [](std::span<float> tensor) {
       for (float& value : tensor) value *= kTiny;
     });
-    return IntegerExecutor::backward(entry, small, window);
+    return IntegerExecutor::backward_input(entry, small);
   }
 };
 
 class Restorer final : public IntegerExecutor {
  public:
   using IntegerExecutor::IntegerExecutor;
-  Result<BackwardOutput> backward(EntrySerial entry, FrameCoder& coder, std::optional<WindowSlot> window) override {
+  Status backward_input(EntrySerial entry, FrameCoder& coder) override {
     struct Whole final : FrameCoder {
       explicit Whole(FrameCoder& inner) : inner(inner) {}
       Result<double> decode(const PlacedSpace& to) override {
@@ -97,7 +97,7 @@ class Restorer final : public IntegerExecutor {
       Status encode(const PlacedTensor& from) override { return inner.encode(from); }
       FrameCoder& inner;
     } whole(coder);
-    return IntegerExecutor::backward(entry, whole, window);
+    return IntegerExecutor::backward_input(entry, whole);
   }
 };
 

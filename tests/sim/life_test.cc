@@ -205,9 +205,9 @@ TEST_F(LifeTest, APeerThatWasFencedDoesNothingMoreInThatSession) {
 class OnceNotFinite final : public IntegerExecutor {
  public:
   using IntegerExecutor::IntegerExecutor;
-  Result<BackwardOutput> backward(EntrySerial entry, FrameCoder& coder, std::optional<WindowSlot> window) override {
+  Status backward_input(EntrySerial entry, FrameCoder& coder) override {
     if (!std::exchange(failed_, true)) return make_error(ErrorCode::kNonFinite, "a gradient is not finite");
-    return IntegerExecutor::backward(entry, coder, window);
+    return IntegerExecutor::backward_input(entry, coder);
   }
 
  private:

@@ -144,7 +144,8 @@ TEST_P(ExecutorContract, APassAsksItsCoderOnceForWhatItReadsAndHandsItWhatItMade
     AskedCoder down(chain.activations[k]), anchor(chain.activations[k]), up(chain.gradients[k]);
     ASSERT_TRUE(chain.at(k).evaluate({2, microbatch(1), contract_tokens(1)}, anchor).ok());
     ASSERT_TRUE(chain.at(k).forward({2, microbatch(1), contract_tokens(1)}, down).ok());
-    ASSERT_TRUE(chain.at(k).backward(2, up, kA).ok());
+    ASSERT_TRUE(chain.at(k).backward_input(2, up).ok());
+    ASSERT_TRUE(chain.at(k).backward_weights(2, kA).ok());
     for (const AskedCoder* each : {&down, &anchor}) {
       EXPECT_EQ(each->asked, first ? never : once) << "stage " << k;
       EXPECT_EQ(each->handed, last ? never : once) << "stage " << k;
@@ -167,7 +168,7 @@ TEST_P(ExecutorContract, WhatItsCoderRefusesIsNeitherKeptNorAdded) {
     if (k + 1 == chain.size()) continue;
     EXPECT_EQ(chain.at(k).forward(input, unsent).code(), ErrorCode::kUnsupported);
     ASSERT_TRUE(pass_forward(chain.at(k), input, chain.activations[k]).ok()) << "the serial is still free";
-    EXPECT_EQ(chain.at(k).backward(2, up, kA).code(), ErrorCode::kCorrupt);
+    EXPECT_EQ(chain.at(k).backward_input(2, up).error().code, ErrorCode::kCorrupt);
     EXPECT_EQ(chain.read(k, ArenaRole::kAccumulatorA), before);
     const Result<Backwarded> again = pass_backward(chain.at(k), 2, chain.gradients[k], kA);
     ASSERT_TRUE(again.ok());

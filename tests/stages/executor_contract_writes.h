@@ -20,6 +20,32 @@ TEST_P(ExecutorContract, UndoAfterAWriteUsesTheWeightsThatMadeTheGradient) {
   EXPECT_NE(counted, std::vector<float>(counted.size(), 0.0f));
 }
 
+TEST_P(ExecutorContract, AReplayMakesWhatThePassMadeAtTheWeightsOfItsStampAndKeepsNothing) {
+  chain.forward(1);
+  const std::vector<HostTensor> went_in = chain.activations;
+  const std::vector<Backwarded> made = chain.backward(1, kB);
+  const std::vector<HostTensor> came_back = chain.gradients;
+  chain.count(2, kA);
+  for (std::size_t k = 0; k < chain.size(); ++k) chain.at(k).settle(2);
+  step(kA);
+  for (std::size_t k = 0; k < chain.size(); ++k) {
+    const StageInput input{microbatch(1), contract_tokens(1), went_in[k]};
+    const std::vector<float> counted = chain.read(k, ArenaRole::kAccumulatorB);
+    const Backwarded& backward = made[chain.size() - 1 - k];
+    const Result<Replay> again = chain.at(k).replay(input, came_back[k], backward.stamp);
+    ASSERT_TRUE(again.ok());
+    EXPECT_TRUE(again->exact);
+    EXPECT_EQ(again->output.stamp, backward.stamp);
+    const auto same = [](const HostTensor& a, const HostTensor& b) {
+      return a.defined() == b.defined() && (!a.defined() || std::ranges::equal(a.f32(), b.f32()));
+    };
+    EXPECT_TRUE(k + 1 == chain.size() || same(again->activation, went_in[k + 1]));
+    EXPECT_TRUE(same(again->input_gradient, backward.gradient));
+    EXPECT_FALSE(chain.at(k).replay(input, came_back[k], chain.at(k).stamp() + 7)->exact) << "of weights never here";
+    EXPECT_EQ(chain.read(k, ArenaRole::kAccumulatorB), counted);
+  }
+}
+
 TEST_P(ExecutorContract, AGradientIsThatOfTheWeightsItIsMadeAt) {
   chain.count(1, kA);
   std::vector<std::vector<float>> before;

@@ -31,7 +31,8 @@ inline Result<Forwarded> pass_evaluate(StageExecutor& stage, const ForwardInput&
 inline Result<Backwarded> pass_backward(StageExecutor& stage, EntrySerial entry, HostTensor gradient,
                                         std::optional<WindowSlot> window) {
   HostCoder coder(std::move(gradient));
-  SHOAL_ASSIGN(const BackwardOutput output, stage.backward(entry, coder, window));
+  SHOAL_TRY(stage.backward_input(entry, coder));
+  SHOAL_ASSIGN(const BackwardOutput output, stage.backward_weights(entry, window));
   return Backwarded{output, coder.output()};
 }
 

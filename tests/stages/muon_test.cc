@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "common/rng.h"
+#include "stages/adamw.h"
 
 namespace shoal {
 namespace {

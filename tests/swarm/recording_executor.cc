@@ -37,15 +37,21 @@ class RecordingExecutor final : public StageExecutor {
   Result<ForwardOutput> evaluate(const ForwardInput& input, FrameCoder& coder) override {
     return inner_->evaluate(input, coder);
   }
-  Result<BackwardOutput> backward(EntrySerial entry, FrameCoder& coder, std::optional<WindowSlot> window) override {
+  Status backward_input(EntrySerial entry, FrameCoder& coder) override {
     ChangingCoder changing(coder, changes_.handed_on);
-    auto output = inner_->backward(entry, changing, window);
+    return inner_->backward_input(entry, changing);
+  }
+  Result<BackwardOutput> backward_weights(EntrySerial entry, std::optional<WindowSlot> window) override {
+    auto output = inner_->backward_weights(entry, window);
     if (output.ok() && window) {
       ++entries_[index(*window)];
       window_of_[entry] = *window;
       if (changes_.gathered) change(accumulator_of(*window));
     }
     return output;
+  }
+  Result<Replay> replay(const StageInput& input, const HostTensor& gradient, WeightStamp stamp) override {
+    return inner_->replay(input, gradient, stamp);
   }
   Result<bool> undo(EntrySerial entry) override {
     auto exact = inner_->undo(entry);

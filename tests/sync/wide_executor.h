@@ -17,7 +17,10 @@ class WideExecutor final : public WindowedExecutor {
   Result<Computed> compute(const StageInput&, ArenaRole, bool) override {
     return make_error(ErrorCode::kUnsupported, "no model");
   }
-  Status differentiate(Graph&, const StageInput&, const HostTensor&, ArenaRole, float, const HandOn&) override {
+  Result<HostTensor> differentiate_input(Graph&, const StageInput&, const HostTensor&) override {
+    return make_error(ErrorCode::kUnsupported, "no model");
+  }
+  Status differentiate_weights(Graph&, const StageInput&, ArenaRole, float) override {
     return make_error(ErrorCode::kUnsupported, "no model");
   }
   Result<double> window_norm(ArenaRole, const InnerStep&) override { return 0.0; }

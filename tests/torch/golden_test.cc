@@ -115,8 +115,9 @@ TEST_P(GoldenTest, Logits) {
   const StageWeights weights(spec, ComputeType::kFp32);
   const auto part = [&](std::uint32_t number) { return weights.of_part(arena, ArenaRole::kCurrent, number); };
   const TokenPlaces places = family.places(spec.model, 0, kT, at::TensorOptions().dtype(at::kFloat));
-  at::Tensor x = family.embed(spec.model, columns, places, part(0));
-  for (std::uint32_t layer = 0; layer < 2; ++layer) x = family.layer(spec.model, x, places, part(1 + layer), nullptr);
+  at::Tensor x = columns;
+  for (std::uint32_t number = 0; number < 3; ++number)
+    x = family.module(spec.model, number)(spec.model, x, places, part(number), nullptr);
   const at::Tensor logits = family.final_norm(spec.model, x, part(3)).matmul((*part(3).back()).t()).contiguous();
   ASSERT_EQ(static_cast<std::size_t>(logits.numel()), golden.logits.size());
   ASSERT_EQ(golden.logits.size(), static_cast<std::size_t>(kB * kT * kV));

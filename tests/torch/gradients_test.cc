@@ -83,6 +83,7 @@ class GradientsTest : public ::testing::TestWithParam<FamilyModel> {
  protected:
   const ModelSpec model = GetParam().of({.layers = 2, .dim = kD, .heads = 2, .positions = kT, .vocabulary = kV});
   const TorchFamily& layers = layers_of(model.family);
+  const TorchModule embed = layers.module(model, 0), layer = layers.module(model, 1);
   const TokenPlaces places = layers.places(model, 0, kT, at::TensorOptions().dtype(at::kDouble));
 };
 
@@ -90,7 +91,7 @@ TEST_P(GradientsTest, Embedding) {
   Rng rng(1);
   const at::Tensor tokens = draw_tokens(rng, {kB, kT});
   const std::vector<at::Tensor> tables = draw_part(rng, model, 0);
-  expect_gradients(tables, [&] { return weighed(layers.embed(model, tokens, places, plain_weights(tables))); });
+  expect_gradients(tables, [&] { return weighed(embed(model, tokens, places, plain_weights(tables), nullptr)); });
 }
 
 TEST_P(GradientsTest, DecoderLayer) {
@@ -99,7 +100,7 @@ TEST_P(GradientsTest, DecoderLayer) {
   const std::vector<at::Tensor> weights = draw_part(rng, model, 1);
   std::vector<at::Tensor> inputs{x};
   inputs.insert(inputs.end(), weights.begin(), weights.end());
-  expect_gradients(inputs, [&] { return weighed(layers.layer(model, x, places, plain_weights(weights), nullptr)); });
+  expect_gradients(inputs, [&] { return weighed(layer(model, x, places, plain_weights(weights), nullptr)); });
 }
 
 TEST_P(GradientsTest, AdaptersOfADecoderLayer) {
@@ -124,7 +125,7 @@ TEST_P(GradientsTest, AdaptersOfADecoderLayer) {
   }
   std::vector<at::Tensor> inputs{x};
   inputs.insert(inputs.end(), adapters.begin(), adapters.end());
-  expect_gradients(inputs, [&] { return weighed(layers.layer(model, x, places, weights, nullptr)); });
+  expect_gradients(inputs, [&] { return weighed(layer(model, x, places, weights, nullptr)); });
 }
 
 TEST_P(GradientsTest, HeadAndLoss) {
@@ -148,9 +149,9 @@ TEST_P(GradientsTest, TheWholeModel) {
     inputs.insert(inputs.end(), parts.back().begin(), parts.back().end());
   }
   expect_gradients(inputs, [&] {
-    at::Tensor x = layers.embed(model, tokens, places, plain_weights(parts[0]));
-    for (std::uint32_t layer = 0; layer < model.layers; ++layer)
-      x = layers.layer(model, x, places, plain_weights(parts[1 + layer]), nullptr);
+    at::Tensor x = embed(model, tokens, places, plain_weights(parts[0]), nullptr);
+    for (std::uint32_t part = 1; part < 1 + model.layers; ++part)
+      x = layer(model, x, places, plain_weights(parts[part]), nullptr);
     return loss(layers.final_norm(model, x, plain_weights(parts.back())), parts.back().back(), targets);
   });
 }
@@ -160,11 +161,10 @@ TEST_P(GradientsTest, AttentionIsCausal) {
   Rng rng(5);
   const at::NoGradGuard no_grad;
   const std::vector<at::Tensor> weights = draw_part(rng, model, 1);
-  const at::Tensor x = draw(rng, {1, kT, kD}, 0, 1),
-                   before = layers.layer(model, x, places, plain_weights(weights), nullptr);
+  const at::Tensor x = draw(rng, {1, kT, kD}, 0, 1), before = layer(model, x, places, plain_weights(weights), nullptr);
   at::Tensor changed = x.clone();
   changed.select(1, 3).select(1, 0).add_(1.0);  // one element: the norm takes a shift of all out
-  const at::Tensor difference = layers.layer(model, changed, places, plain_weights(weights), nullptr).sub(before).abs();
+  const at::Tensor difference = layer(model, changed, places, plain_weights(weights), nullptr).sub(before).abs();
   EXPECT_EQ(difference.narrow(1, 0, 3).max().item<double>(), 0);
   EXPECT_GT(difference.narrow(1, 3, 1).max().item<double>(), 0.1);
   EXPECT_GT(difference.narrow(1, 4, 1).max().item<double>(), 1e-6);
@@ -176,15 +176,15 @@ TEST_P(GradientsTest, CachedPlacesEqualTheWhole) {
   const at::NoGradGuard no_grad;
   const std::vector<at::Tensor> table = draw_part(rng, model, 0), weights = draw_part(rng, model, 1);
   const at::Tensor tokens = draw_tokens(rng, {1, kT});
-  const at::Tensor whole = layers.layer(model, layers.embed(model, tokens, places, plain_weights(table)), places,
-                                        plain_weights(weights), nullptr);
+  const at::Tensor whole = layer(model, embed(model, tokens, places, plain_weights(table), nullptr), places,
+                                 plain_weights(weights), nullptr);
   for (const std::vector<std::int64_t>& pieces : {std::vector<std::int64_t>{2, 1, 2}, {1, 1, 1, 1, 1}, {5}, {1, 4}}) {
     LayerCache cache;
     std::int64_t first = 0;
     for (const std::int64_t count : pieces) {
       const TokenPlaces some = layers.places(model, first, count, at::TensorOptions().dtype(at::kDouble));
-      const at::Tensor x = layers.embed(model, tokens.narrow(1, first, count), some, plain_weights(table));
-      const at::Tensor out = layers.layer(model, x, some, plain_weights(weights), &cache);
+      const at::Tensor x = embed(model, tokens.narrow(1, first, count), some, plain_weights(table), nullptr);
+      const at::Tensor out = layer(model, x, some, plain_weights(weights), &cache);
       EXPECT_LT(out.sub(whole.narrow(1, first, count)).abs().max().item<double>(), 1e-12);
       first += count;
     }
