@@ -52,7 +52,7 @@ Result<FrameHeader> parse_frame_header(ByteView frame) {
   return std::move(view.header);
 }
 
-Result<FrameView> read_codec_frame(ByteView frame, const Codec& codec, MutableByteView out) {
+Result<FrameView> read_codec_frame(ByteView frame, const Codec& codec, const PlacedBytes& out) {
   SHOAL_ASSIGN(FrameView view, read_frame(frame));
   if (view.header.codec != codec.id())
     return make_error(ErrorCode::kMalformed, "tensor frame: of another codec than " + std::string(codec.name()));
@@ -62,9 +62,9 @@ Result<FrameView> read_codec_frame(ByteView frame, const Codec& codec, MutableBy
                                                  : "tensor frame: a difference that names no base");
   SHOAL_TRY(check_frame_size(frame, view.header));
   SHOAL_ASSIGN(const std::uint64_t decoded_bytes, tensor_bytes(view.header.shape, view.header.dtype));
-  if (decoded_bytes != out.size()) {
+  if (decoded_bytes != out.bytes.size()) {
     return make_error(ErrorCode::kMalformed, "tensor frame: decodes to " + std::to_string(decoded_bytes) +
-                                                 " bytes, expected " + std::to_string(out.size()));
+                                                 " bytes, expected " + std::to_string(out.bytes.size()));
   }
   SHOAL_TRY(check_payload(view));
   return view;
@@ -122,7 +122,7 @@ std::uint64_t rounding_seed(const MicrobatchId& microbatch, StageId edge, Tensor
   return Rng(microbatch.trainer + Rng(microbatch.serial + Rng(place).next()).next()).next();
 }
 
-Status decode_tensor_into(ByteView frame, DType dtype, const Shape& shape, MutableByteView out, const BaseView* base) {
+Status decode_tensor_into(ByteView frame, DType dtype, const Shape& shape, PlacedBytes out, const BaseView* base) {
   SHOAL_ASSIGN(const Codec* codec, codec_of(frame, dtype, shape));
   return codec->decode(frame, base, out);
 }

@@ -1,5 +1,6 @@
 #pragma once
-// Turns a tensor into the bytes that cross a link and back. Pure: no state, no I/O, no torch; the base of a delta comes
+// Turns a tensor, wherever it lies, into the bytes that cross a link and back: the same bytes from every place, and the
+// same values there (compression/codec_math.h). Pure: no state, no I/O, no torch; the base of a delta comes
 // from outside (runtime/edge/base_book.h keeps bases; a receiver without the one that is named asks for a key
 // frame). Thread-safe (const after construction). Frame layout: docs/WIRE.md, "Tensor frame".
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "common/tensor_view.h"
+#include "kernels/place.h"
 
 namespace shoal {
 
@@ -84,11 +86,11 @@ class Codec {
   // `seed`: what a codec that rounds by chance draws from (rounding_seed below); the frame says what its reader needs
   // of it. ERRORS: kNonFinite (NaN or infinity in a lossy codec's input), kUnsupported (dtype), kGone (base needed and
   // not given).
-  virtual Result<Bytes> encode(const TensorView& tensor, TensorRole role, const BaseView* base = nullptr,
+  virtual Result<Bytes> encode(const PlacedTensor& tensor, TensorRole role, const BaseView* base = nullptr,
                                std::uint64_t seed = 0) const = 0;
   // Decodes into memory of the caller: out.size() == element_count(shape) * size_of(dtype).
   // ERRORS: kMalformed, kCorrupt (checksum), kNonFinite (scale not finite), kGone (base missing or another one).
-  virtual Status decode(ByteView frame, const BaseView* base, MutableByteView out) const = 0;
+  virtual Status decode(ByteView frame, const BaseView* base, PlacedBytes out) const = 0;
 };
 
 // REQUIRES: an enumerator.
@@ -99,7 +101,7 @@ const Codec& codec_for(CodecId id);
 std::uint64_t rounding_seed(const MicrobatchId& microbatch, StageId edge, TensorRole role);
 
 // Header check and decode in one: the tensor must have exactly `dtype` and `shape`. `out` as Codec::decode's.
-Status decode_tensor_into(ByteView frame, DType dtype, const Shape& shape, MutableByteView out,
+Status decode_tensor_into(ByteView frame, DType dtype, const Shape& shape, PlacedBytes out,
                           const BaseView* base = nullptr);
 // The same into memory of its own.
 Result<HostTensor> decode_tensor(ByteView frame, DType dtype, const Shape& shape, const BaseView* base = nullptr);

@@ -71,7 +71,14 @@ std::uint64_t DeltaCodec::frame_bytes(const Shape& shape, DType dtype) const {
          PackedLayout(format_of(id_), elements).bytes();
 }
 
-Result<Bytes> DeltaCodec::encode(const TensorView& tensor, TensorRole role, const BaseView* base, std::uint64_t) const {
+// Differences are made on the host.
+Result<Bytes> DeltaCodec::encode(const PlacedTensor& placed, TensorRole role, const BaseView* base,
+                                 std::uint64_t seed) const {
+  if (!placed.place.on_host()) {
+    SHOAL_ASSIGN(const HostTensor here, fetched(placed));
+    return encode(here.view(), role, base, seed);
+  }
+  const TensorView& tensor = placed.tensor;
   SHOAL_ASSIGN(const std::span<const float> values, fp32_values(tensor, *this));
   SHOAL_TRY(check_base(base, tensor.shape, *this));
   const Rows rows(tensor.shape, values.size());
@@ -89,16 +96,23 @@ Result<Bytes> DeltaCodec::encode(const TensorView& tensor, TensorRole role, cons
     if (delta) flags[row / 8] |= static_cast<std::uint8_t>(1u << (row % 8));
     for (std::size_t i = 0; i < from.size(); ++i) to[row * rows.length + i] = delta ? from[i] - known[i] : from[i];
   }
-  SHOAL_ASSIGN(const std::uint32_t sum, write_packed(layout, 0, to, payload.subspan(flags.size()), *this, tensor));
+  SHOAL_ASSIGN(const std::uint32_t sum, write_packed(layout, 0, TensorView{DType::kF32, tensor.shape, sent.view()},
+                                                     payload.subspan(flags.size()), *this));
   seal_summed_frame({id_, kDeltaVersion, role, tensor.dtype, tensor.shape, payload.size(), base->hash,
                      crc32c_joined(crc32c(flags), sum, layout.bytes())},
                     frame.view());
   return std::move(frame).freeze();
 }
 
-Status DeltaCodec::decode(ByteView frame, const BaseView* base, MutableByteView out) const {
+Status DeltaCodec::decode(ByteView frame, const BaseView* base, PlacedBytes placed) const {
+  if (!placed.place.on_host()) {
+    UnclearedMemory here(placed.bytes.size());
+    SHOAL_TRY(decode(frame, base, here.view()));
+    return put(here.view(), placed);
+  }
+  const MutableByteView out = placed.bytes;
   SHOAL_CHECK(is_float_aligned(out.data()));
-  SHOAL_ASSIGN(const FrameView view, read_codec_frame(frame, *this, out));
+  SHOAL_ASSIGN(const FrameView view, read_codec_frame(frame, *this, placed));
   if (base == nullptr || view.header.base_hash != base->hash)
     return make_error(ErrorCode::kGone, "tensor frame: a difference to base " + hash_text(view.header.base_hash) +
                                             ", and at hand is " +
@@ -110,7 +124,7 @@ Status DeltaCodec::decode(ByteView frame, const BaseView* base, MutableByteView 
   if (rows.count % 8 != 0 && flags.back() >> (rows.count % 8) != 0)
     return make_error(ErrorCode::kMalformed, std::string(name()) + " frame: flags of rows that are none");
   SHOAL_TRY(
-      read_packed(PackedLayout(format_of(id_), values.size()), 0, view.payload.subspan(flags.size()), values, *this));
+      read_packed(PackedLayout(format_of(id_), values.size()), 0, view.payload.subspan(flags.size()), placed, *this));
   for (std::uint64_t row = 0; row < rows.count; ++row) {
     if (!flagged(flags, row)) continue;
     const std::span<const float> known = base->tensor.f32().subspan(row * rows.length, rows.length);

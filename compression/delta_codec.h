@@ -19,11 +19,11 @@ class DeltaCodec final : public Codec {
   std::uint64_t frame_bytes(const Shape& shape, DType dtype) const override;
   // ERRORS: kGone (no base), kUnsupported (not fp32), kNonFinite, kTooLarge, kMalformed (also: a base of another
   // shape). The seed is not looked at. REQUIRES: tensor and base 4-byte aligned.
-  Result<Bytes> encode(const TensorView& tensor, TensorRole role, const BaseView* base,
+  Result<Bytes> encode(const PlacedTensor& tensor, TensorRole role, const BaseView* base,
                        std::uint64_t seed) const override;
   // ERRORS: as Codec::decode; kGone (no base, or not the one that the frame names), kNonFinite (base and difference are
   // beyond fp32 together), kMalformed (also: a base of another shape). REQUIRES: out 4-byte aligned, and not the base.
-  Status decode(ByteView frame, const BaseView* base, MutableByteView out) const override;
+  Status decode(ByteView frame, const BaseView* base, PlacedBytes out) const override;
 
  private:
   CodecId id_;

@@ -13,10 +13,10 @@ class HalfCodec final : public Codec {
   std::uint64_t frame_bytes(const Shape& shape, DType dtype) const override;
   // ERRORS: kUnsupported (not fp32), kNonFinite (the first element is named), kTooLarge, kMalformed. Neither base nor
   // seed is looked at. REQUIRES: tensor.bytes 4-byte aligned.
-  Result<Bytes> encode(const TensorView& tensor, TensorRole role, const BaseView* base,
+  Result<Bytes> encode(const PlacedTensor& tensor, TensorRole role, const BaseView* base,
                        std::uint64_t seed) const override;
   // ERRORS: as Codec::decode; NaN or an infinity in the frame is kNonFinite. REQUIRES: out 4-byte aligned.
-  Status decode(ByteView frame, const BaseView* base, MutableByteView out) const override;
+  Status decode(ByteView frame, const BaseView* base, PlacedBytes out) const override;
 
  private:
   CodecId id_;

@@ -24,29 +24,29 @@ std::uint64_t PackedCodec::frame_bytes(const Shape& shape, DType dtype) const {
          PackedLayout(format_of(id_), *bytes / sizeof(float)).bytes();
 }
 
-Result<Bytes> PackedCodec::encode(const TensorView& tensor, TensorRole role, const BaseView*,
+Result<Bytes> PackedCodec::encode(const PlacedTensor& tensor, TensorRole role, const BaseView*,
                                   std::uint64_t seed) const {
-  SHOAL_ASSIGN(const std::span<const float> values, fp32_values(tensor, *this));
+  const auto& [dtype, shape, bytes] = tensor.tensor;
+  SHOAL_ASSIGN(const std::span<const float> values, fp32_values(tensor.tensor, *this));
   const PackedLayout layout(format_of(id_), values.size());
   const std::uint64_t seed_bytes = seed_bytes_of(id_);
-  UnclearedMemory frame(frame_bytes(tensor.shape, tensor.dtype));
+  UnclearedMemory frame(frame_bytes(shape, dtype));
   const MutableByteView payload = frame.view().last(seed_bytes + layout.bytes());
   if (seed_bytes > 0) put_le(payload.data(), seed);
-  SHOAL_ASSIGN(const std::uint32_t sum, write_packed(layout, seed, values, payload.subspan(seed_bytes), *this, tensor));
-  seal_summed_frame({id_, kPackedVersion, role, tensor.dtype, tensor.shape, payload.size(), std::nullopt,
+  SHOAL_ASSIGN(const std::uint32_t sum, write_packed(layout, seed, tensor, payload.subspan(seed_bytes), *this));
+  seal_summed_frame({id_, kPackedVersion, role, dtype, shape, payload.size(), std::nullopt,
                      crc32c_joined(crc32c(payload.first(seed_bytes)), sum, layout.bytes())},
                     frame.view());
   return std::move(frame).freeze();
 }
 
-Status PackedCodec::decode(ByteView frame, const BaseView*, MutableByteView out) const {
-  SHOAL_CHECK(is_float_aligned(out.data()));
+Status PackedCodec::decode(ByteView frame, const BaseView*, PlacedBytes out) const {
+  SHOAL_CHECK(is_float_aligned(out.bytes.data()));
   SHOAL_ASSIGN(const FrameView view, read_codec_frame(frame, *this, out));
-  const std::span<float> values(reinterpret_cast<float*>(out.data()), out.size() / sizeof(float));
   const std::uint64_t seed_bytes = seed_bytes_of(id_);
   const std::uint64_t seed = seed_bytes > 0 ? get_le<std::uint64_t>(view.payload, 0) : 0;
-  return read_packed(PackedLayout(format_of(id_), values.size()), seed, view.payload.subspan(seed_bytes), values,
-                     *this);
+  return read_packed(PackedLayout(format_of(id_), out.bytes.size() / sizeof(float)), seed,
+                     view.payload.subspan(seed_bytes), out, *this);
 }
 
 }  // namespace shoal

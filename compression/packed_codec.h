@@ -18,11 +18,11 @@ class PackedCodec final : public Codec {
   std::uint64_t frame_bytes(const Shape& shape, DType dtype) const override;
   // ERRORS: kUnsupported (not fp32), kNonFinite (the first tile is named), kTooLarge, kMalformed. The base is not
   // looked at. REQUIRES: tensor.bytes 4-byte aligned.
-  Result<Bytes> encode(const TensorView& tensor, TensorRole role, const BaseView* base,
+  Result<Bytes> encode(const PlacedTensor& tensor, TensorRole role, const BaseView* base,
                        std::uint64_t seed) const override;
   // ERRORS: as Codec::decode; a scale that encode() never writes is kMalformed: with the others every code decodes to a
   // finite value. REQUIRES: out 4-byte aligned.
-  Status decode(ByteView frame, const BaseView* base, MutableByteView out) const override;
+  Status decode(ByteView frame, const BaseView* base, PlacedBytes out) const override;
 
  private:
   CodecId id_;

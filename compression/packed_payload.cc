@@ -1,17 +1,13 @@
 #include "compression/packed_payload.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 
-#include "common/crc32c.h"
 #include "compression/stateless.h"
 #include "kernels/packed_rule.h"
 
 namespace shoal {
 namespace {
-
-static_assert(kPieceElements % kPackedTileElements == 0);
 
 // The first of them that `refused` names.
 template <class Refused>
@@ -37,31 +33,19 @@ Status check_scales(ByteView scales, TileFormat format, std::string_view name) {
 
 }  // namespace
 
-Result<std::uint32_t> write_packed(const PackedLayout& layout, std::uint64_t seed, std::span<const float> values,
-                                   MutableByteView out, const Codec& codec, const TensorView& tensor) {
-  const MutableByteView scales = out.first(layout.scale_bytes());
-  const MutableByteView codes = out.last(layout.code_bytes());
-  std::uint32_t code_sum = 0;
-  for (std::size_t first = 0; first < values.size(); first += kPieceElements) {
-    const std::size_t count = std::min(kPieceElements, values.size() - first);
-    const std::size_t tile = first / kPackedTileElements, tiles = packed_tile_count(count);
-    const std::size_t bytes = packed_tile_bytes(layout.format);
-    const MutableByteView piece_codes = codes.subspan(bytes * tile, bytes * tiles);
-    pack_tiles(layout.format, {seed, tile}, values.subspan(first, count), scales.subspan(2 * tile, 2 * tiles),
-               piece_codes);
-    code_sum = crc32c(piece_codes, code_sum);
-  }
+Result<std::uint32_t> write_packed(const PackedLayout& layout, std::uint64_t seed, const PlacedTensor& values,
+                                   MutableByteView out, const Codec& codec) {
+  SHOAL_ASSIGN(const std::uint32_t sum, math_at(values.place).pack(layout.format, seed, values, out));
+  const ByteView scales = out.first(layout.scale_bytes());
   if (const auto bad = find_scale(scales, [](std::uint32_t scale) { return scale >= kBf16Infinity; }))
-    return non_finite_tile(codec, *bad * kPackedTileElements, kPackedTileElements, tensor);
-  return crc32c_joined(crc32c(scales), code_sum, codes.size());
+    return non_finite_tile(codec, *bad * kPackedTileElements, kPackedTileElements, values.tensor);
+  return sum;
 }
 
-Status read_packed(const PackedLayout& layout, std::uint64_t seed, ByteView in, std::span<float> values,
+Status read_packed(const PackedLayout& layout, std::uint64_t seed, ByteView in, const PlacedBytes& values,
                    const Codec& codec) {
-  const ByteView scales = in.first(layout.scale_bytes());
-  SHOAL_TRY(check_scales(scales, layout.format, codec.name()));
-  unpack_tiles(layout.format, {seed, 0}, scales, in.last(layout.code_bytes()), values);
-  return Status::success();
+  SHOAL_TRY(check_scales(in.first(layout.scale_bytes()), layout.format, codec.name()));
+  return math_at(values.place).unpack(layout.format, seed, in, values);
 }
 
 }  // namespace shoal

@@ -16,12 +16,12 @@ struct PackedLayout {
   std::uint64_t tiles;
 };
 
-// Writes `values` to `out` and returns its CRC-32C. ERRORS: kNonFinite (the first tile is named; `tensor` is what the
-// error tells of). REQUIRES: out.size() == layout.bytes().
-Result<std::uint32_t> write_packed(const PackedLayout& layout, std::uint64_t seed, std::span<const float> values,
-                                   MutableByteView out, const Codec& codec, const TensorView& tensor);
+// Writes `values` to `out` and returns its CRC-32C. ERRORS: kNonFinite (the first tile is named).
+// REQUIRES: out.size() == layout.bytes().
+Result<std::uint32_t> write_packed(const PackedLayout& layout, std::uint64_t seed, const PlacedTensor& values,
+                                   MutableByteView out, const Codec& codec);
 // ERRORS: kMalformed, kNonFinite (a scale that write_packed never makes). REQUIRES: in.size() == layout.bytes().
-Status read_packed(const PackedLayout& layout, std::uint64_t seed, ByteView in, std::span<float> values,
+Status read_packed(const PackedLayout& layout, std::uint64_t seed, ByteView in, const PlacedBytes& values,
                    const Codec& codec);
 
 }  // namespace shoal

@@ -14,26 +14,29 @@ std::uint64_t RawCodec::frame_bytes(const Shape& shape, DType dtype) const {
   return bytes.ok() ? frame_header_bytes(shape.size()) + *bytes : 0;
 }
 
-Result<Bytes> RawCodec::encode(const TensorView& tensor, TensorRole role, const BaseView*, std::uint64_t) const {
-  SHOAL_ASSIGN(const std::uint64_t payload_bytes, tensor_bytes(tensor.shape, tensor.dtype));
-  SHOAL_CHECK_EQ(tensor.bytes.size(), payload_bytes);
-  UnclearedMemory frame(frame_bytes(tensor.shape, tensor.dtype));
+Result<Bytes> RawCodec::encode(const PlacedTensor& tensor, TensorRole role, const BaseView*, std::uint64_t) const {
+  const auto& [dtype, shape, bytes] = tensor.tensor;
+  SHOAL_ASSIGN(const std::uint64_t payload_bytes, tensor_bytes(shape, dtype));
+  SHOAL_CHECK_EQ(bytes.size(), payload_bytes);
+  UnclearedMemory frame(frame_bytes(shape, dtype));
   const MutableByteView payload = frame.view().last(payload_bytes);
   std::uint32_t sum = 0;
-  for (std::size_t first = 0; first < payload.size(); first += kPieceElements) {
+  for (std::size_t first = 0; tensor.place.on_host() && first < payload.size(); first += kPieceElements) {
     const MutableByteView piece = payload.subspan(first, std::min(kPieceElements, payload.size() - first));
-    std::memcpy(piece.data(), tensor.bytes.data() + first, piece.size());
+    std::memcpy(piece.data(), bytes.data() + first, piece.size());
     sum = crc32c(piece, sum);
   }
-  seal_summed_frame({CodecId::kRaw, kRawVersion, role, tensor.dtype, tensor.shape, payload_bytes, std::nullopt, sum},
-                    frame.view());
+  if (!tensor.place.on_host()) {
+    SHOAL_TRY(fetch(tensor, payload));
+    sum = crc32c(payload);
+  }
+  seal_summed_frame({CodecId::kRaw, kRawVersion, role, dtype, shape, payload_bytes, std::nullopt, sum}, frame.view());
   return std::move(frame).freeze();
 }
 
-Status RawCodec::decode(ByteView frame, const BaseView*, MutableByteView out) const {
+Status RawCodec::decode(ByteView frame, const BaseView*, PlacedBytes out) const {
   SHOAL_ASSIGN(const FrameView view, read_codec_frame(frame, *this, out));
-  std::memcpy(out.data(), view.payload.data(), out.size());
-  return Status::success();
+  return put(view.payload, out);
 }
 
 }  // namespace shoal

@@ -9,9 +9,9 @@ class RawCodec final : public Codec {
   CodecId id() const override { return CodecId::kRaw; }
   std::uint64_t frame_bytes(const Shape& shape, DType dtype) const override;
   // ERRORS: kTooLarge, kMalformed (an extent below 1). Neither base nor seed is looked at.
-  Result<Bytes> encode(const TensorView& tensor, TensorRole role, const BaseView* base,
+  Result<Bytes> encode(const PlacedTensor& tensor, TensorRole role, const BaseView* base,
                        std::uint64_t seed) const override;
-  Status decode(ByteView frame, const BaseView* base, MutableByteView out) const override;
+  Status decode(ByteView frame, const BaseView* base, PlacedBytes out) const override;
 };
 
 }  // namespace shoal

@@ -2,6 +2,7 @@
 // What the codecs share.
 #include "common/uncleared_memory.h"
 #include "compression/codec.h"
+#include "compression/codec_math.h"
 #include "compression/frame.h"
 
 namespace shoal {
@@ -24,6 +25,6 @@ Error non_finite_tile(const Codec& codec, std::size_t first, std::size_t count, 
 // Every check of a frame that needs no knowledge of the payload, its checksum included, before a byte of `out` is
 // written. ERRORS: as read_frame; kMalformed (another codec's frame; a base hash where the codec has no bases, or none
 // where it has; payload or `out` of another size), kCorrupt.
-Result<FrameView> read_codec_frame(ByteView frame, const Codec& codec, MutableByteView out);
+Result<FrameView> read_codec_frame(ByteView frame, const Codec& codec, const PlacedBytes& out);
 
 }  // namespace shoal

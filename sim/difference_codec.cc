@@ -16,9 +16,10 @@ std::uint64_t DifferenceCodec::frame_bytes(const Shape& shape, DType) const {
   return frame_header_bytes(shape.size()) + sizeof(Step) * static_cast<std::uint64_t>(element_count(shape));
 }
 
-Result<Bytes> DifferenceCodec::encode(const TensorView& tensor, TensorRole role, const BaseView* base,
+Result<Bytes> DifferenceCodec::encode(const PlacedTensor& placed, TensorRole role, const BaseView* base,
                                       std::uint64_t) const {
   if (base == nullptr) return make_error(ErrorCode::kGone, "a difference needs a base");
+  const TensorView& tensor = placed.on_host();
   const std::span<const float> values = tensor.f32(), from = base->tensor.f32();
   Buffer frame(frame_bytes(tensor.shape, tensor.dtype));
   std::uint8_t* to = frame.data() + frame_header_bytes(tensor.shape.size());
@@ -41,7 +42,8 @@ Result<Bytes> DifferenceCodec::encode(const TensorView& tensor, TensorRole role,
   return std::move(frame).freeze();
 }
 
-Status DifferenceCodec::decode(ByteView frame, const BaseView* base, MutableByteView out) const {
+Status DifferenceCodec::decode(ByteView frame, const BaseView* base, PlacedBytes placed) const {
+  const MutableByteView out = placed.on_host();
   SHOAL_ASSIGN(const FrameView view, read_frame(frame));
   if (base == nullptr || view.header.base_hash != base->hash)
     return make_error(ErrorCode::kGone, "the base of a frame is not here");

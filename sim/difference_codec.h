@@ -11,10 +11,10 @@ class DifferenceCodec : public Codec {
   CodecId id() const override { return CodecId::kFp16; }  // whose payload is as large
   std::uint64_t frame_bytes(const Shape& shape, DType dtype) const override;
   // ERRORS: kGone (no base), kUnsupported (a difference that is no whole number of 16 bits).
-  Result<Bytes> encode(const TensorView& tensor, TensorRole role, const BaseView* base,
+  Result<Bytes> encode(const PlacedTensor& tensor, TensorRole role, const BaseView* base,
                        std::uint64_t seed) const override;
   // ERRORS: kGone (no base, or not the one that is named), kMalformed, kCorrupt.
-  Status decode(ByteView frame, const BaseView* base, MutableByteView out) const override;
+  Status decode(ByteView frame, const BaseView* base, PlacedBytes out) const override;
 };
 
 // Key frames are raw.

@@ -18,6 +18,7 @@
 #include "stages/arena.h"
 #include "stages/frame_coder.h"
 #include "stages/inner_step.h"
+#include "stages/kept_tensor.h"
 #include "stages/stage_spec.h"
 #include "stages/text_stage.h"
 
@@ -39,7 +40,7 @@ struct ForwardOutput {
 struct StageInput {
   MicrobatchId microbatch;
   HostTensor tokens;      // as ForwardInput's
-  HostTensor activation;  // (B, T, d) kF32, finite; undefined on the first stage
+  KeptTensor activation;  // (B, T, d) kF32, finite; undefined on the first stage
 };
 
 // Whatever a backward needs from a forward. Its destructor frees everything that reads the parameters.
@@ -50,8 +51,8 @@ struct StageGraph {
 // A pass that was computed once more.
 struct Replay {
   ForwardOutput output;
-  HostTensor activation;              // as the forward made it; undefined on the last stage
-  HostTensor input_gradient;          // as the backward made it; undefined on the first stage
+  KeptTensor activation;              // as the forward made it; undefined on the last stage
+  KeptTensor input_gradient;          // as the backward made it; undefined on the first stage
   std::unique_ptr<StageGraph> graph;  // whose gradients of the weights are not made
   bool exact = false;                 // at the weights that were asked for: else they are gone, and the current ones
 };
@@ -103,7 +104,7 @@ class StageExecutor {
   // Forward and backward once more, from the same inputs and at the weights of that stamp. `gradient`: of the output,
   // (B, T, d) kF32, finite; undefined on the last stage. Nothing is kept, added or coded. ERRORS: kNonFinite,
   // kTooLarge.
-  virtual Result<Replay> replay(const StageInput& input, const HostTensor& gradient, WeightStamp stamp) = 0;
+  virtual Result<Replay> replay(const StageInput& input, const KeptTensor& gradient, WeightStamp stamp) = 0;
 
   // Takes a counted entry out of its window: its replay's gradient, with the sign flipped; then forgets the entry.
   // REQUIRES: counted, not settled. Returns whether the replay was exact.

@@ -1,5 +1,6 @@
 #pragma once
-// A coder that codes nothing: tensors of the host go in and come out as they are. For stages in one process.
+// A coder that codes nothing: tensors of the host go in and come out as they are, wherever the stage is. For stages in
+// one process.
 #include "stages/frame_coder.h"
 
 namespace shoal {

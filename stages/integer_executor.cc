@@ -101,7 +101,7 @@ Result<WindowedExecutor::Computed> IntegerExecutor::compute(const StageInput& in
   const std::uint16_t stage = spec().stage.value;
   if (!spec().is_first()) {
     const auto before = static_cast<std::uint16_t>(stage - 1);
-    SHOAL_TRY(expect(input.activation, path_checksum(spec(), input, before, false), input, "activation"));
+    SHOAL_TRY(expect(input.activation.on_host(), path_checksum(spec(), input, before, false), input, "activation"));
   }
   Computed computed;
   computed.output.targets = static_cast<std::uint64_t>(sequences_of(input)) * spec().model.positions;
@@ -115,14 +115,14 @@ Result<WindowedExecutor::Computed> IntegerExecutor::compute(const StageInput& in
   return computed;
 }
 
-Result<HostTensor> IntegerExecutor::differentiate_input(Graph&, const StageInput& input, const HostTensor& gradient) {
+Result<KeptTensor> IntegerExecutor::differentiate_input(Graph&, const StageInput& input, const KeptTensor& gradient) {
   const std::uint16_t stage = spec().stage.value;
   if (!spec().is_last()) {
     const auto after = static_cast<std::uint16_t>(stage + 1);
-    SHOAL_TRY(expect(gradient, path_checksum(spec(), input, after, true), input, "gradient"));
+    SHOAL_TRY(expect(gradient.on_host(), path_checksum(spec(), input, after, true), input, "gradient"));
   }
-  if (spec().is_first()) return HostTensor{};
-  return tensor_of(spec(), input, path_checksum(spec(), input, stage, true));
+  if (spec().is_first()) return KeptTensor{};
+  return KeptTensor(tensor_of(spec(), input, path_checksum(spec(), input, stage, true)));
 }
 
 Status IntegerExecutor::differentiate_weights(Graph& graph, const StageInput& input, ArenaRole accumulator,

@@ -41,7 +41,7 @@ class IntegerExecutor : public WindowedExecutor {
  protected:
   SwappableArena& swappable_arena() override { return arena_; }
   Result<Computed> compute(const StageInput& input, ArenaRole weights, bool keep_graph) override;
-  Result<HostTensor> differentiate_input(Graph& graph, const StageInput& input, const HostTensor& gradient) override;
+  Result<KeptTensor> differentiate_input(Graph& graph, const StageInput& input, const KeptTensor& gradient) override;
   Status differentiate_weights(Graph& graph, const StageInput& input, ArenaRole accumulator, float sign) override;
   Result<double> window_norm(ArenaRole accumulator, const InnerStep& step) override;
   void write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) override;

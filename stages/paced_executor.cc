@@ -13,8 +13,8 @@ Result<WindowedExecutor::Computed> PacedExecutor::compute(const StageInput& inpu
   return IntegerExecutor::compute(input, weights, keep_graph);
 }
 
-Result<HostTensor> PacedExecutor::differentiate_input(Graph& graph, const StageInput& input,
-                                                      const HostTensor& gradient) {
+Result<KeptTensor> PacedExecutor::differentiate_input(Graph& graph, const StageInput& input,
+                                                      const KeptTensor& gradient) {
   spend(pace_.backward);
   return IntegerExecutor::differentiate_input(graph, input, gradient);
 }

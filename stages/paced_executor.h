@@ -30,7 +30,7 @@ class PacedExecutor : public IntegerExecutor {
 
  protected:
   Result<Computed> compute(const StageInput& input, ArenaRole weights, bool keep_graph) override;
-  Result<HostTensor> differentiate_input(Graph& graph, const StageInput& input, const HostTensor& gradient) override;
+  Result<KeptTensor> differentiate_input(Graph& graph, const StageInput& input, const KeptTensor& gradient) override;
   void write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) override;
   void write_shift(std::span<const float> shift) override;
 

@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones_like.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <new>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "kernels/frame_kernels.h"
 #include "stages/chunked_loss.h"
 #include "stages/torch_device.h"
 #include "stages/torch_family.h"
@@ -44,7 +46,7 @@ at::Tensor token_columns(const HostTensor& tokens, std::int64_t first) {
 }  // namespace
 
 struct TorchExecutor::TorchGraph : WindowedExecutor::Graph {
-  HostTensor activation, gradient;     // whose memory `read` and the first `seed` share
+  KeptTensor activation, gradient;     // whose memory `read` and the first `seed` share
   std::vector<at::Tensor> parameters;  // leaves, in arena order
   at::Tensor read;                     // the input activation; undefined on the first stage
   at::Tensor output;                   // (B, T, d), or the sum of the losses on the last stage
@@ -63,7 +65,8 @@ TorchExecutor::TorchExecutor(const StageSpec& spec, const std::string& device, c
       weights_(spec, options.compute),
       math_(step_math(arena_, parameters_, options)),
       threads_(options.threads),
-      blocks_(options.recompute == Recompute::kBlock) {
+      blocks_(options.recompute == Recompute::kBlock),
+      placed_((options.as_cuda || !arena_.on_host()) && has_frame_kernels()) {
   use_threads();
   if (options.forward_only) return;
   for (const ArenaRole role : {ArenaRole::kCurrent, ArenaRole::kOther, ArenaRole::kMoment1, ArenaRole::kMoment2,
@@ -74,10 +77,31 @@ TorchExecutor::TorchExecutor(const StageSpec& spec, const std::string& device, c
 
 // The number belongs to the calling thread in some builds of libtorch, so each thread that computes sets it once.
 void TorchExecutor::use_threads() const {
+  if (!arena_.on_host()) c10::impl::VirtualGuardImpl(arena_.device().type()).setDevice(arena_.device());
   thread_local int set = 0;
   if (set == threads_) return;
   at::set_num_threads(threads_);
   set = threads_;
+}
+
+Place TorchExecutor::place() const {
+  if (!placed_) return {};
+  if (arena_.on_host()) return {Place::Kind::kCuda};
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(arena_.device().type()).getStream(arena_.device());
+  return {Place::Kind::kCuda, arena_.device().index(), stream.native_handle()};
+}
+
+KeptTensor TorchExecutor::keep(const at::Tensor& made) const {
+  return placed_ || arena_.on_host() ? kept_tensor_of(made, place()) : KeptTensor(host_tensor_of(made));
+}
+
+Result<KeptSpace> TorchExecutor::take_space(const Shape& shape) {
+  if (!placed_) return WindowedExecutor::take_space(shape);
+  return guard_torch([&]() -> Result<KeptSpace> {
+    use_threads();
+    const at::Tensor space = at::empty(shape, arena_.flat(ArenaRole::kCurrent).options());
+    return KeptSpace{{static_cast<std::uint8_t*>(space.data_ptr()), space.nbytes()}, kept_tensor_of(space, place())};
+  });
 }
 
 std::unique_ptr<TextStage> TorchExecutor::begin_text() {
@@ -133,24 +157,25 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& i
     for (const float loss : floats_of(losses)) computed.output.loss_sum += loss;
   } else {
     if (!blocks) graph->output = x;
-    computed.activation = host_tensor_of(x);
-    SHOAL_TRY(screen(computed.activation.f32(), input.microbatch, "output activation"));
+    const at::Tensor made = x.detach().contiguous();
+    SHOAL_TRY(screen(made, input.microbatch, "output activation"));
+    computed.activation = keep(made);
   }
   if (keep_graph) computed.graph = std::move(graph);
   return computed;
 }
 
-Result<HostTensor> TorchExecutor::differentiate_input(Graph& base, const StageInput& input,
-                                                      const HostTensor& gradient) {
-  return guard_torch([&]() -> Result<HostTensor> {
+Result<KeptTensor> TorchExecutor::differentiate_input(Graph& base, const StageInput& input,
+                                                      const KeptTensor& gradient) {
+  return guard_torch([&]() -> Result<KeptTensor> {
     use_threads();
     auto& graph = static_cast<TorchGraph&>(base);
     graph.gradient = gradient;
     graph.seed = spec().is_last() ? at::ones_like(graph.output) : on_device(gradient, arena_.device());
-    if (spec().is_first()) return HostTensor{};
-    HostTensor made = host_tensor_of(pass_back(graph));
-    SHOAL_TRY(screen(made.f32(), input.microbatch, "input gradient"));
-    return made;
+    if (spec().is_first()) return KeptTensor{};
+    const at::Tensor made = pass_back(graph).contiguous();
+    SHOAL_TRY(screen(made, input.microbatch, "input gradient"));
+    return keep(made);
   });
 }
 

@@ -31,6 +31,8 @@ struct TorchOptions {
   // by tensor operations. The others are for tests, which have the paths of a GPU on the processor.
   StepPath step_path = StepPath::kBest;
   const StepKernels* kernels = nullptr;  // of StepPath::kKernels; null: CUDA's
+  // For tests, whose processor has a GPU's memory: tensors are handed to coders as those of a GPU are.
+  bool as_cuda = false;
 };
 
 class TorchExecutor : public WindowedExecutor {
@@ -45,8 +47,9 @@ class TorchExecutor : public WindowedExecutor {
 
  protected:
   SwappableArena& swappable_arena() override { return arena_; }
+  Result<KeptSpace> take_space(const Shape& shape) override;
   Result<Computed> compute(const StageInput& input, ArenaRole weights, bool keep_graph) override;
-  Result<HostTensor> differentiate_input(Graph& graph, const StageInput& input, const HostTensor& gradient) override;
+  Result<KeptTensor> differentiate_input(Graph& graph, const StageInput& input, const KeptTensor& gradient) override;
   Status differentiate_weights(Graph& graph, const StageInput& input, ArenaRole accumulator, float sign) override;
   Result<double> window_norm(ArenaRole accumulator, const InnerStep& step) override;
   void write_step(ArenaRole accumulator, const InnerStep& step, double norm, std::span<const float> shift) override;
@@ -62,7 +65,11 @@ class TorchExecutor : public WindowedExecutor {
   at::Tensor pass_part_back(TorchGraph& graph, const at::Tensor& made, const at::Tensor& read,
                             std::optional<std::uint32_t> part);
   void add_shift_to_other(std::span<const float> shift);
+  // The calling thread computes: on as many others, on this device.
   void use_threads() const;
+  // Where what it computes lies for coders. On a GPU of a build without CUDA kernels that is the host.
+  Place place() const;
+  KeptTensor keep(const at::Tensor& made) const;
 
   TorchArena arena_;
   std::vector<ParameterSpec> parameters_;  // those that are trained
@@ -70,6 +77,7 @@ class TorchExecutor : public WindowedExecutor {
   std::unique_ptr<StepMath> math_;
   int threads_;
   bool blocks_;  // Recompute::kBlock
+  bool placed_;  // tensors stay on the GPU
 };
 
 // ERRORS: choose_device's; kTooLarge (the parameters do not fit); kInput (threads < 1).

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/isfinite.h>
 
 #include <atomic>
 
@@ -29,10 +30,16 @@ Status screen(std::span<const float> values, const MicrobatchId& microbatch, std
   return check_finite(values, microbatch, role);
 }
 
+Status screen(const at::Tensor& values, const MicrobatchId& microbatch, std::string_view role) {
+  if (values.is_cpu()) return screen(floats_of(values), microbatch, role);
+  if (at::isfinite(values).all().item<bool>()) return Status::success();
+  return screen(floats_of(values.cpu()), microbatch, role);
+}
+
 Status screen_gradients(std::span<const at::Tensor> gradients, std::span<const ParameterSpec> parameters,
                         const MicrobatchId& microbatch) {
   for (std::size_t i = 0; i < gradients.size(); ++i)
-    SHOAL_TRY(screen(floats_of(gradients[i].cpu()), microbatch, "gradient of " + parameters[i].name));
+    SHOAL_TRY(screen(gradients[i], microbatch, "gradient of " + parameters[i].name));
   return Status::success();
 }
 

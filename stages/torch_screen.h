@@ -21,6 +21,8 @@ ParallelFor torch_for();
 
 // ERRORS: kNonFinite, by microbatch and role.
 Status screen(std::span<const float> values, const MicrobatchId& microbatch, std::string_view role);
+// On any device, and looked at there. REQUIRES: contiguous, f32.
+Status screen(const at::Tensor& values, const MicrobatchId& microbatch, std::string_view role);
 // The gradients of all parameters in their order, contiguous f32 on any device. ERRORS: kNonFinite, by microbatch and
 // parameter.
 Status screen_gradients(std::span<const at::Tensor> gradients, std::span<const ParameterSpec> parameters,

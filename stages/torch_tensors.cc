@@ -18,6 +18,13 @@ HostTensor host_tensor_of(const at::Tensor& values) {
   return {DType::kF32, Shape(owner->sizes().begin(), owner->sizes().end()), Bytes::wrap(owner, bytes_of(floats))};
 }
 
+KeptTensor kept_tensor_of(const at::Tensor& values, const Place& place) {
+  const auto owner = std::make_shared<at::Tensor>(values.detach());
+  return {{DType::kF32, Shape(owner->sizes().begin(), owner->sizes().end()),
+           Bytes::wrap(owner, bytes_of(floats_of(*owner)))},
+          place};
+}
+
 at::Tensor ids_of(const HostTensor& tokens) {
   at::Tensor ids = at::empty(tokens.shape, at::TensorOptions().dtype(at::kLong));
   auto* values = static_cast<std::int64_t*>(ids.data_ptr());
@@ -36,8 +43,11 @@ at::Tensor floats_on(const void* memory, at::IntArrayRef shape, const c10::Devic
 
 }  // namespace
 
-at::Tensor on_device(const HostTensor& tensor, const c10::Device& device) {
-  return floats_on(tensor.bytes.data(), tensor.shape, device);
+at::Tensor on_device(const KeptTensor& kept, const c10::Device& device) {
+  const HostTensor& tensor = kept.tensor;
+  if (kept.place.on_host()) return floats_on(tensor.bytes.data(), tensor.shape, device);
+  void* const memory = const_cast<std::uint8_t*>(tensor.bytes.data());
+  return at::from_blob(memory, tensor.shape, at::TensorOptions().dtype(at::kFloat).device(device));
 }
 
 at::Tensor on_device(std::span<const float> values, const c10::Device& device) {

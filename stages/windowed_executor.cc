@@ -13,16 +13,23 @@ ArenaRole accumulator_of(WindowSlot window) {
   return window == WindowSlot::kA ? ArenaRole::kAccumulatorA : ArenaRole::kAccumulatorB;
 }
 
-Result<HostTensor> WindowedExecutor::decode(FrameCoder& coder, const StageInput& input, std::string_view role) const {
-  const Shape shape{sequences_of(input), spec_.model.positions, spec_.model.dim};
+Result<KeptSpace> WindowedExecutor::take_space(const Shape& shape) {
   UnclearedMemory memory(static_cast<std::size_t>(element_count(shape)) * sizeof(float));
-  SHOAL_ASSIGN(const double size, coder.decode({DType::kF32, shape, memory.view()}));
-  const HostTensor tensor{DType::kF32, shape, std::move(memory).freeze()};
-  if (!std::isfinite(size)) SHOAL_TRY(check_finite(tensor.f32(), input.microbatch, role));
-  return tensor;
+  const MutableByteView bytes = memory.view();
+  return KeptSpace{bytes, HostTensor{DType::kF32, shape, std::move(memory).freeze()}};
 }
 
-Result<StageInput> WindowedExecutor::take_input(const ForwardInput& input, FrameCoder& coder) const {
+Result<KeptTensor> WindowedExecutor::decode(FrameCoder& coder, const StageInput& input, std::string_view role) {
+  SHOAL_ASSIGN(KeptSpace memory, take_space({sequences_of(input), spec_.model.positions, spec_.model.dim}));
+  SHOAL_ASSIGN(const double size, coder.decode(memory.space()));
+  if (!std::isfinite(size)) {
+    SHOAL_ASSIGN(const HostTensor here, fetched(memory.tensor.view()));
+    SHOAL_TRY(check_finite(here.f32(), input.microbatch, role));
+  }
+  return std::move(memory.tensor);
+}
+
+Result<StageInput> WindowedExecutor::take_input(const ForwardInput& input, FrameCoder& coder) {
   SHOAL_TRY(check_tokens(spec_, input));
   StageInput taken{input.microbatch, input.tokens, {}};
   if (spec_.is_first()) return taken;
@@ -31,11 +38,28 @@ Result<StageInput> WindowedExecutor::take_input(const ForwardInput& input, Frame
 }
 
 Result<ForwardOutput> WindowedExecutor::forward(const ForwardInput& input, FrameCoder& coder) {
-  return guard_memory("a forward", [&] { return pass_forward(input, coder); });
+  return guard_memory("a forward", [&]() -> Result<ForwardOutput> {
+    SHOAL_CHECK(!entries_.contains(input.entry));
+    SHOAL_ASSIGN(StageInput taken, take_input(input, coder));
+    SHOAL_ASSIGN(Computed computed, compute(taken, ArenaRole::kCurrent, keeps_graphs_));
+    if (!spec_.is_last()) SHOAL_TRY(coder.encode(computed.activation.view()));
+    computed.output.stamp = stamp_;
+    Entry& entry = entries_[input.entry];
+    entry.input = std::move(taken);
+    entry.graph = std::move(computed.graph);
+    entry.stamp = stamp_;
+    return computed.output;
+  });
 }
 
 Result<ForwardOutput> WindowedExecutor::evaluate(const ForwardInput& input, FrameCoder& coder) {
-  return guard_memory("an evaluation", [&] { return pass_evaluate(input, coder); });
+  return guard_memory("an evaluation", [&]() -> Result<ForwardOutput> {
+    SHOAL_ASSIGN(const StageInput taken, take_input(input, coder));
+    SHOAL_ASSIGN(Computed computed, compute(taken, ArenaRole::kAnchor, false));
+    if (!spec_.is_last()) SHOAL_TRY(coder.encode(computed.activation.view()));
+    computed.output.stamp = stamp_;
+    return computed.output;
+  });
 }
 
 template <class Pass>
@@ -51,13 +75,38 @@ auto WindowedExecutor::with_memory(const char* name, EntrySerial serial, const P
 }
 
 Status WindowedExecutor::backward_input(EntrySerial serial, FrameCoder& coder) {
-  return with_memory("a backward", serial, [&](Entry& entry) { return pass_input(entry, coder); });
+  return with_memory("a backward", serial, [&](Entry& entry) -> Status {
+    SHOAL_CHECK(!entry.counted());
+    if (std::exchange(entry.phase, Phase::kWaiting) == Phase::kHandedOn) entry.graph.reset();  // it is half consumed
+    KeptTensor gradient;
+    if (!spec_.is_last()) {
+      SHOAL_ASSIGN(gradient, decode(coder, entry.input, "output gradient"));
+    }
+    SHOAL_ASSIGN(const KeptTensor made, differentiate_input(entry, gradient));
+    entry.gradient = std::move(gradient);
+    Status encoded;
+    if (!spec_.is_first()) encoded = coder.encode(made.view());
+    if (encoded.ok())
+      entry.phase = Phase::kHandedOn;
+    else
+      entry.graph.reset();
+    return encoded;
+  });
 }
 
 Result<BackwardOutput> WindowedExecutor::backward_weights(EntrySerial serial, std::optional<WindowSlot> window) {
-  Status passed;
-  if (window) passed = with_memory("a backward", serial, [&](Entry& entry) { return pass_weights(entry, *window); });
-  SHOAL_TRY(passed);
+  const auto count = [&](Entry& entry) -> Status {
+    SHOAL_CHECK(entry.phase == Phase::kHandedOn);
+    const ArenaRole accumulator = accumulator_of(*window);
+    if (!entry.graph) SHOAL_TRY(differentiate_input(entry, entry.gradient));  // dropped since
+    const std::unique_ptr<Graph> graph = std::move(entry.graph);
+    SHOAL_TRY(differentiate_weights(*graph, entry.input, accumulator, 1.0f));
+    swappable_arena().tag(accumulator) += count_tag(entry.input.microbatch);
+    entry.phase = Phase::kCounted;
+    entry.window = *window;
+    return {};
+  };
+  if (window) SHOAL_TRY(with_memory("a backward", serial, count));
   const auto found = entries_.find(serial);
   SHOAL_CHECK(found != entries_.end());
   const BackwardOutput output{found->second.stamp, found->second.recomputed};
@@ -66,7 +115,15 @@ Result<BackwardOutput> WindowedExecutor::backward_weights(EntrySerial serial, st
 }
 
 Result<bool> WindowedExecutor::undo(EntrySerial serial) {
-  SHOAL_ASSIGN(const bool exact, with_memory("an undo", serial, [&](Entry& entry) { return pass_undo(entry); }));
+  const auto take_out = [&](Entry& entry) -> Result<bool> {
+    SHOAL_CHECK(entry.counted());
+    const ArenaRole accumulator = accumulator_of(entry.window);
+    SHOAL_ASSIGN(const Replay again, replay(entry.input, entry.gradient, entry.stamp));
+    SHOAL_TRY(differentiate_weights(*again.graph, entry.input, accumulator, -1.0f));
+    swappable_arena().tag(accumulator) -= count_tag(entry.input.microbatch);
+    return again.exact;
+  };
+  SHOAL_ASSIGN(const bool exact, with_memory("an undo", serial, take_out));
   entries_.erase(serial);
   return exact;
 }
@@ -78,39 +135,18 @@ std::uint64_t WindowedExecutor::drop_graphs() {
   return dropped;
 }
 
-Result<ForwardOutput> WindowedExecutor::pass_forward(const ForwardInput& input, FrameCoder& coder) {
-  SHOAL_CHECK(!entries_.contains(input.entry));
-  SHOAL_ASSIGN(StageInput taken, take_input(input, coder));
-  SHOAL_ASSIGN(Computed computed, compute(taken, ArenaRole::kCurrent, keeps_graphs_));
-  if (!spec_.is_last()) SHOAL_TRY(coder.encode({computed.activation.view()}));
-  computed.output.stamp = stamp_;
-  Entry& entry = entries_[input.entry];
-  entry.input = std::move(taken);
-  entry.graph = std::move(computed.graph);
-  entry.stamp = stamp_;
-  return std::move(computed.output);
-}
-
-Result<ForwardOutput> WindowedExecutor::pass_evaluate(const ForwardInput& input, FrameCoder& coder) {
-  SHOAL_ASSIGN(const StageInput taken, take_input(input, coder));
-  SHOAL_ASSIGN(Computed computed, compute(taken, ArenaRole::kAnchor, false));
-  if (!spec_.is_last()) SHOAL_TRY(coder.encode({computed.activation.view()}));
-  computed.output.stamp = stamp_;
-  return std::move(computed.output);
-}
-
-Result<Replay> WindowedExecutor::replay(const StageInput& input, const HostTensor& gradient, WeightStamp stamp) {
+Result<Replay> WindowedExecutor::replay(const StageInput& input, const KeptTensor& gradient, WeightStamp stamp) {
   const std::optional<ArenaRole> weights = weights_at(stamp);
   SHOAL_ASSIGN(Computed computed, compute(input, weights.value_or(ArenaRole::kCurrent), true));
-  SHOAL_ASSIGN(HostTensor made, differentiate_input(*computed.graph, input, gradient));
+  SHOAL_ASSIGN(KeptTensor made, differentiate_input(*computed.graph, input, gradient));
   computed.output.stamp = weights ? stamp : stamp_;
   return Replay{computed.output, std::move(computed.activation), std::move(made), std::move(computed.graph),
                 weights.has_value()};
 }
 
-Result<HostTensor> WindowedExecutor::differentiate_input(Entry& entry, const HostTensor& gradient) {
+Result<KeptTensor> WindowedExecutor::differentiate_input(Entry& entry, const KeptTensor& gradient) {
   if (std::unique_ptr<Graph> graph = std::move(entry.graph)) {
-    SHOAL_ASSIGN(HostTensor made, differentiate_input(*graph, entry.input, gradient));
+    SHOAL_ASSIGN(KeptTensor made, differentiate_input(*graph, entry.input, gradient));
     entry.graph = std::move(graph);
     return made;
   }
@@ -119,45 +155,6 @@ Result<HostTensor> WindowedExecutor::differentiate_input(Entry& entry, const Hos
   entry.recomputed = keeps_graphs_ || !again.exact;
   entry.stamp = again.output.stamp;
   return std::move(again.input_gradient);
-}
-
-Status WindowedExecutor::pass_input(Entry& entry, FrameCoder& coder) {
-  SHOAL_CHECK(!entry.counted());
-  if (std::exchange(entry.phase, Phase::kWaiting) == Phase::kHandedOn) entry.graph.reset();  // it is half consumed
-  HostTensor gradient;
-  if (!spec_.is_last()) {
-    SHOAL_ASSIGN(gradient, decode(coder, entry.input, "output gradient"));
-  }
-  SHOAL_ASSIGN(const HostTensor made, differentiate_input(entry, gradient));
-  entry.gradient = std::move(gradient);
-  Status encoded;
-  if (!spec_.is_first()) encoded = coder.encode({made.view()});
-  if (encoded.ok())
-    entry.phase = Phase::kHandedOn;
-  else
-    entry.graph.reset();
-  return encoded;
-}
-
-Status WindowedExecutor::pass_weights(Entry& entry, WindowSlot window) {
-  SHOAL_CHECK(entry.phase == Phase::kHandedOn);
-  const ArenaRole accumulator = accumulator_of(window);
-  if (!entry.graph) SHOAL_TRY(differentiate_input(entry, entry.gradient));  // dropped since
-  const std::unique_ptr<Graph> graph = std::move(entry.graph);
-  SHOAL_TRY(differentiate_weights(*graph, entry.input, accumulator, 1.0f));
-  swappable_arena().tag(accumulator) += count_tag(entry.input.microbatch);
-  entry.phase = Phase::kCounted;
-  entry.window = window;
-  return {};
-}
-
-Result<bool> WindowedExecutor::pass_undo(Entry& entry) {
-  SHOAL_CHECK(entry.counted());
-  const ArenaRole accumulator = accumulator_of(entry.window);
-  SHOAL_ASSIGN(const Replay again, replay(entry.input, entry.gradient, entry.stamp));
-  SHOAL_TRY(differentiate_weights(*again.graph, entry.input, accumulator, -1.0f));
-  swappable_arena().tag(accumulator) -= count_tag(entry.input.microbatch);
-  return again.exact;
 }
 
 void WindowedExecutor::settle(EntrySerial serial) {
@@ -194,11 +191,11 @@ Result<InnerStepResult> WindowedExecutor::inner_step(WindowSlot window, const In
     return norm.error();
   }
   const std::uint64_t dropped = begin_write();
-  write_step(accumulator, step, *norm, shift_);
+  write_step(accumulator, step, *norm, shift_.values);
   SwappableArena& arena = swappable_arena();
-  arena.tag(ArenaRole::kOther) = arena.tag(ArenaRole::kCurrent) + arena.tag(accumulator) + shift_tag_;
+  arena.tag(ArenaRole::kOther) = arena.tag(ArenaRole::kCurrent) + arena.tag(accumulator) + shift_.tag;
   clear_window(window);
-  forget_shift();
+  shift_ = {};
   return swap_and_count(*norm, dropped);
 }
 
@@ -208,12 +205,12 @@ InnerStepResult WindowedExecutor::flip() {
 }
 
 InnerStepResult WindowedExecutor::apply_shift() {
-  SHOAL_CHECK(shift_pending_);
+  SHOAL_CHECK(shift_.pending);
   const std::uint64_t dropped = begin_write();
-  write_shift(shift_);
+  write_shift(shift_.values);
   SwappableArena& arena = swappable_arena();
-  arena.tag(ArenaRole::kOther) = arena.tag(ArenaRole::kCurrent) + shift_tag_;
-  forget_shift();
+  arena.tag(ArenaRole::kOther) = arena.tag(ArenaRole::kCurrent) + shift_.tag;
+  shift_ = {};
   return swap_and_count(0, dropped);
 }
 
@@ -223,10 +220,10 @@ void WindowedExecutor::set_shift() {
   arena.pull(ArenaRole::kSnapshot);
   const std::span<const float> candidate = arena.span(ArenaRole::kCandidate),
                                snapshot = arena.span(ArenaRole::kSnapshot);
-  shift_.resize(arena.size(), 0.0f);
-  for (std::size_t i = 0; i < shift_.size(); ++i) shift_[i] += candidate[i] - snapshot[i];
-  shift_tag_ += arena.tag(ArenaRole::kCandidate) - arena.tag(ArenaRole::kSnapshot);
-  shift_pending_ = true;
+  shift_.values.resize(arena.size(), 0.0f);
+  for (std::size_t i = 0; i < shift_.values.size(); ++i) shift_.values[i] += candidate[i] - snapshot[i];
+  shift_.tag += arena.tag(ArenaRole::kCandidate) - arena.tag(ArenaRole::kSnapshot);
+  shift_.pending = true;
 }
 
 void WindowedExecutor::clear_window(WindowSlot window) {
@@ -257,13 +254,6 @@ InnerStepResult WindowedExecutor::swap_and_count(double norm, std::uint64_t grap
   ++stamp_;
   writing_ = false;
   return {norm, stamp_, graphs_dropped};
-}
-
-void WindowedExecutor::forget_shift() {
-  shift_.clear();
-  shift_.shrink_to_fit();
-  shift_tag_ = 0;
-  shift_pending_ = false;
 }
 
 }  // namespace shoal

@@ -31,7 +31,7 @@ class WindowedExecutor : public StageExecutor {
   Result<ForwardOutput> evaluate(const ForwardInput& input, FrameCoder& coder) override;
   Status backward_input(EntrySerial entry, FrameCoder& coder) override;
   Result<BackwardOutput> backward_weights(EntrySerial entry, std::optional<WindowSlot> window) override;
-  Result<Replay> replay(const StageInput& input, const HostTensor& gradient, WeightStamp stamp) override;
+  Result<Replay> replay(const StageInput& input, const KeptTensor& gradient, WeightStamp stamp) override;
   Result<bool> undo(EntrySerial entry) override;
   void settle(EntrySerial entry) override;
   void drop(EntrySerial entry) override;
@@ -40,15 +40,15 @@ class WindowedExecutor : public StageExecutor {
   std::uint64_t begin_write() override;
   InnerStepResult flip() override;
   void set_shift() override;
-  bool shift_pending() const override { return shift_pending_; }
+  bool shift_pending() const override { return shift_.pending; }
   InnerStepResult apply_shift() override;
   void clear_window(WindowSlot window) override;
 
   // For tests and metrics.
   std::size_t entry_count() const { return entries_.size(); }
   std::uint64_t graph_count() const;
-  std::span<const float> shift() const { return shift_; }  // pending; empty: none
-  CountTag shift_tag() const { return shift_tag_; }
+  std::span<const float> shift() const { return shift_.values; }  // pending; empty: none
+  CountTag shift_tag() const { return shift_.tag; }
 
  protected:
   // `recompute`: kStage, and an entry keeps no graph. On the last stage its backward follows at once, so that it keeps
@@ -59,17 +59,19 @@ class WindowedExecutor : public StageExecutor {
   using Graph = StageGraph;
   struct Computed {
     ForwardOutput output;
-    HostTensor activation;         // (B, T, d) kF32, finite; undefined on the last stage
+    KeptTensor activation;         // (B, T, d) kF32, finite; undefined on the last stage
     std::unique_ptr<Graph> graph;  // null unless asked for
   };
 
   virtual SwappableArena& swappable_arena() = 0;
+  // Memory where the implementation computes, for what comes in. ERRORS: kTooLarge.
+  virtual Result<KeptSpace> take_space(const Shape& shape);
   // Forward at the parameters of `weights` (kCurrent, kOther or kAnchor).
   // ERRORS: kNonFinite, kTooLarge, kMalformed (the content is not what this stage expects).
   virtual Result<Computed> compute(const StageInput& input, ArenaRole weights, bool keep_graph) = 0;
   // The gradient of the input, (B, T, d) kF32, finite; undefined on the first stage. `gradient`: that of the output,
   // likewise; undefined on the last stage.
-  virtual Result<HostTensor> differentiate_input(Graph& graph, const StageInput& input, const HostTensor& gradient) = 0;
+  virtual Result<KeptTensor> differentiate_input(Graph& graph, const StageInput& input, const KeptTensor& gradient) = 0;
   // The other half, after that one: screens the parameters' gradients and adds sign times them to the accumulator. On
   // error, or when it throws, nothing was added. Consumes the graph.
   virtual Status differentiate_weights(Graph& graph, const StageInput& input, ArenaRole accumulator, float sign) = 0;
@@ -87,7 +89,7 @@ class WindowedExecutor : public StageExecutor {
   enum class Phase : std::uint8_t { kWaiting, kHandedOn, kCounted };
   struct Entry {
     StageInput input;
-    HostTensor gradient;           // of its output, from backward_input on
+    KeptTensor gradient;           // of its output, from backward_input on
     std::unique_ptr<Graph> graph;  // of one that is not counted, while its buffer stands
     WeightStamp stamp = 0;         // of the graph, then of the gradient
     WindowSlot window = WindowSlot::kA;
@@ -96,35 +98,30 @@ class WindowedExecutor : public StageExecutor {
     bool counted() const { return phase == Phase::kCounted; }
   };
 
-  // Without their guard against the end of memory.
-  Result<ForwardOutput> pass_forward(const ForwardInput& input, FrameCoder& coder);
-  Result<ForwardOutput> pass_evaluate(const ForwardInput& input, FrameCoder& coder);
-  Status pass_input(Entry& entry, FrameCoder& coder);
-  Status pass_weights(Entry& entry, WindowSlot window);
-  Result<bool> pass_undo(Entry& entry);
   // A pass of this entry that may run again: where memory ends the graphs are dropped for it.
   template <class Pass>
   auto with_memory(const char* name, EntrySerial entry, const Pass& pass) -> decltype(pass(std::declval<Entry&>()));
   // The gradient of the input, from the entry's graph or one made anew, which is left to the second half.
-  Result<HostTensor> differentiate_input(Entry& entry, const HostTensor& gradient);
+  Result<KeptTensor> differentiate_input(Entry& entry, const KeptTensor& gradient);
   // Those of all waiting entries, whose backwards make them again.
   std::uint64_t drop_graphs();
-  Result<StageInput> take_input(const ForwardInput& input, FrameCoder& coder) const;
+  Result<StageInput> take_input(const ForwardInput& input, FrameCoder& coder);
   // (B, T, d). `role` names it where a value is not finite.
-  Result<HostTensor> decode(FrameCoder& coder, const StageInput& input, std::string_view role) const;
+  Result<KeptTensor> decode(FrameCoder& coder, const StageInput& input, std::string_view role);
   // The buffer whose weights have this stamp; none: they were overwritten.
   std::optional<ArenaRole> weights_at(WeightStamp stamp) const;
   InnerStepResult swap_and_count(double norm, std::uint64_t graphs_dropped);
-  void forget_shift();
 
   StageSpec spec_;
   bool keeps_graphs_;
   std::unordered_map<EntrySerial, Entry> entries_;
   WeightStamp stamp_ = 0;
   bool writing_ = false;  // between begin_write and the flip: kOther is being overwritten
-  std::vector<float> shift_;
-  CountTag shift_tag_ = 0;
-  bool shift_pending_ = false;
+  struct {
+    std::vector<float> values;
+    CountTag tag = 0;
+    bool pending = false;
+  } shift_;
 };
 
 ArenaRole accumulator_of(WindowSlot window);

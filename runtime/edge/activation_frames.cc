@@ -23,20 +23,21 @@ Result<HostTensor> values_of(const Base& base, const Shape& shape) {
   return decode_tensor(base.frame.view(), DType::kF32, shape);
 }
 
-Result<Base> base_after(const DeltaCodecs& codecs, const TensorView& tensor) {
+Result<Base> base_after(const DeltaCodecs& codecs, const PlacedTensor& tensor) {
   SHOAL_ASSIGN(Bytes frame, codecs.key->encode(tensor, TensorRole::kActivation));
   return base_of(std::move(frame));
 }
 
 // The delta half of `out`. ERRORS: of what made it impossible; the key frame stands.
-Status add_delta(const DeltaCodecs& codecs, const TensorView& activation, const Base& base, std::uint64_t seed,
+Status add_delta(const DeltaCodecs& codecs, const PlacedTensor& activation, const Base& base, std::uint64_t seed,
                  OutgoingActivation& out) {
-  SHOAL_ASSIGN(const HostTensor values, values_of(base, activation.shape));
+  const Shape& shape = activation.tensor.shape;
+  SHOAL_ASSIGN(const HostTensor values, values_of(base, shape));
   const BaseView view{values.view(), base.hash};
   SHOAL_ASSIGN(Bytes delta, codecs.delta->encode(activation, TensorRole::kActivation, &view, seed));
-  UnclearedMemory received(activation.bytes.size());
+  UnclearedMemory received(activation.tensor.bytes.size());
   SHOAL_TRY(codecs.delta->decode(delta.view(), &view, received.view()));
-  SHOAL_ASSIGN(out.after_delta, base_after(codecs, {DType::kF32, activation.shape, received.view()}));
+  SHOAL_ASSIGN(out.after_delta, base_after(codecs, TensorView{DType::kF32, shape, received.view()}));
   out.delta = std::move(delta);
   out.base_hash = base.hash;
   return {};
@@ -49,18 +50,19 @@ std::optional<DeltaCodecs> delta_codecs_for(CodecId codec) {
   return DeltaCodecs{&codec_for(CodecId::kInt8), &codec_for(codec)};
 }
 
-Result<OutgoingActivation> encode_activation(const DeltaCodecs& codecs, const TensorView& activation, const Base& base,
-                                             std::uint64_t seed) {
+Result<OutgoingActivation> encode_activation(const DeltaCodecs& codecs, const PlacedTensor& activation,
+                                             const Base& base, std::uint64_t seed) {
   OutgoingActivation out;
   SHOAL_ASSIGN(out.key, codecs.key->encode(activation, TensorRole::kActivation, nullptr, seed));
   out.after_key = base_of(out.key);
-  if (base.empty() || codecs.delta->frame_bytes(activation.shape, activation.dtype) >= out.key.size()) return out;
+  if (base.empty() || codecs.delta->frame_bytes(activation.tensor.shape, activation.tensor.dtype) >= out.key.size())
+    return out;
   (void)add_delta(codecs, activation, base, seed, out);
   return out;
 }
 
 Result<Base> decode_activation(const DeltaCodecs& codecs, const Bytes& frame, const Base& base, const Shape& shape,
-                               MutableByteView out) {
+                               PlacedBytes out) {
   SHOAL_ASSIGN(const FrameHeader header, parse_frame_header(frame.view()));
   if (!header.base_hash) {
     SHOAL_TRY(decode_tensor_into(frame.view(), DType::kF32, shape, out));
@@ -73,7 +75,7 @@ Result<Base> decode_activation(const DeltaCodecs& codecs, const Bytes& frame, co
   SHOAL_ASSIGN(const HostTensor values, values_of(base, shape));
   const BaseView view{values.view(), base.hash};
   SHOAL_TRY(codecs.delta->decode(frame.view(), &view, out));
-  return base_after(codecs, {DType::kF32, shape, out});
+  return base_after(codecs, {{DType::kF32, shape, out.bytes}, out.place});
 }
 
 }  // namespace shoal

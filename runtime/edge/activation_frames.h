@@ -39,12 +39,12 @@ struct OutgoingActivation {
 };
 // `activation`: fp32 (B, T, d). `base`: may be empty; one that does not fit is as none. `seed`: as Codec::encode.
 // ERRORS: those of Codec::encode, of the key frame.
-Result<OutgoingActivation> encode_activation(const DeltaCodecs& codecs, const TensorView& activation, const Base& base,
-                                             std::uint64_t seed);
+Result<OutgoingActivation> encode_activation(const DeltaCodecs& codecs, const PlacedTensor& activation,
+                                             const Base& base, std::uint64_t seed);
 
 // Fills `out` with an activation of `shape`, (B, T, d). Returns what both ends hold when this frame counted. ERRORS:
 // those of decode_tensor; kGone: `base` is not the one that a delta frame names.
 Result<Base> decode_activation(const DeltaCodecs& codecs, const Bytes& frame, const Base& base, const Shape& shape,
-                               MutableByteView out);
+                               PlacedBytes out);
 
 }  // namespace shoal

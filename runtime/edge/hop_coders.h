@@ -8,6 +8,7 @@
 
 #include "common/ids.h"
 #include "runtime/edge/activation_frames.h"
+#include "runtime/edge/commitment.h"
 #include "runtime/edge/norm_guard.h"
 #include "stages/frame_coder.h"
 
@@ -46,6 +47,8 @@ class ActivationCoder final : public FrameCoder {
   Base take_after() { return std::move(after_); }      // what both ends hold when what came counted
   const OutgoingActivation& made() const { return made_; }
   OutgoingActivation take_made() { return std::move(made_); }
+  // Names `tokens`, the frame that came beside it, and all that it saw but what was taken. Costs a pass over all.
+  Commitment commitment(const Bytes& tokens, WeightStamp weights) const;
 
  private:
   Bytes frame_;
@@ -71,6 +74,7 @@ class GradientCoder final : public FrameCoder {
   const Judged& input() const { return input_; }
   bool bad_input() const { return bad_input_; }  // what came is the reason that the pass failed
   const Bytes& made() const { return made_; }
+  Commitment commitment(WeightStamp weights) const;
 
  private:
   Bytes frame_;

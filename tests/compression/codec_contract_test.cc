@@ -207,7 +207,7 @@ TEST_P(CodecContractTest, RefusesTheFrameOfAnotherCodec) {
 TEST_P(CodecContractTest, RefusesTensorsBeyondTheLimits) {
   const std::vector<std::uint8_t> none;
   const auto code_of = [&](Shape shape) {
-    return codec().encode({DType::kF32, std::move(shape), none}, TensorRole::kActivation).code();
+    return codec().encode(TensorView{DType::kF32, std::move(shape), none}, TensorRole::kActivation).code();
   };
   EXPECT_EQ(code_of({(1ll << 29) + 1}), ErrorCode::kTooLarge);
   EXPECT_EQ(code_of({1ll << 40, 1ll << 40}), ErrorCode::kTooLarge);

@@ -11,7 +11,6 @@
 #include "kernels/half_cuda.h"
 #include "kernels/int8_tiles.h"
 #include "kernels/int8_tiles_cuda.h"
-#include "kernels/nesterov_cuda.h"
 #include "kernels/norm.h"
 #include "kernels/packed_tiles_cuda.h"
 #include "tests/kernels/adamw_arrays.h"
@@ -353,26 +352,6 @@ TEST_P(EverySizeCudaTest, AdamWWritesNothingForASumThatIsNotUsable) {
   EXPECT_TRUE(same_bits(step.moment1.read(), in.moment1));
   EXPECT_TRUE(same_bits(step.moment2.read(), in.moment2));
   EXPECT_TRUE(same_bits(step.halves.read(), std::vector<std::uint16_t>(1500)));
-}
-
-// ---- The outer update
-
-TEST_P(EverySizeCudaTest, OuterUpdate) {
-  const NesterovRates rates{0.7f, 0.9f};
-  for (const std::size_t count : kSizes) {
-    const std::vector<float> anchor = values_of(count), momentum = any_bits(count, false, count + 1),
-                             delta = any_bits(count, false, count + 2);
-    std::vector<float> anchor_twin(count), momentum_twin(count);
-    nesterov_apply_twin(rates, {anchor, momentum, delta, anchor_twin, momentum_twin});
-    for (const std::size_t offset : {0, 1, 3}) {
-      const OffsetArray<float> a(offset, anchor), m(offset, momentum), d(offset, delta), out(offset, anchor);
-      const NesterovArrays arrays{
-          {a.get(), count}, {m.get(), count}, {d.get(), count}, {out.get(), count}, {m.get(), count}};
-      ASSERT_EQ(said(nesterov_cuda(rates, arrays, nullptr)), "") << count;
-      expect_same_floats(out.read(), anchor_twin, std::to_string(count) + " anchor");
-      expect_same_floats(m.read(), momentum_twin, std::to_string(count) + " momentum");
-    }
-  }
 }
 #endif
 

@@ -19,10 +19,10 @@ class BrokenCodec final : public Codec {
  public:
   CodecId id() const override { return CodecId::kRaw; }
   std::uint64_t frame_bytes(const Shape&, DType) const override { return 1; }
-  Result<Bytes> encode(const TensorView&, TensorRole, const BaseView*, std::uint64_t) const override {
+  Result<Bytes> encode(const PlacedTensor&, TensorRole, const BaseView*, std::uint64_t) const override {
     return make_error(ErrorCode::kUnsupported, "broken");
   }
-  Status decode(ByteView, const BaseView*, MutableByteView) const override {
+  Status decode(ByteView, const BaseView*, PlacedBytes) const override {
     return make_error(ErrorCode::kUnsupported, "broken");
   }
 };

@@ -17,7 +17,7 @@ class WideExecutor final : public WindowedExecutor {
   Result<Computed> compute(const StageInput&, ArenaRole, bool) override {
     return make_error(ErrorCode::kUnsupported, "no model");
   }
-  Result<HostTensor> differentiate_input(Graph&, const StageInput&, const HostTensor&) override {
+  Result<KeptTensor> differentiate_input(Graph&, const StageInput&, const KeptTensor&) override {
     return make_error(ErrorCode::kUnsupported, "no model");
   }
   Status differentiate_weights(Graph&, const StageInput&, ArenaRole, float) override {
