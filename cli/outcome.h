@@ -28,31 +28,6 @@ enum ExitCode : int {
   kExitInterrupted = 130,  // by Ctrl-C, after an orderly end
 };
 
-// For people, each in a few words; docs/CLI.md has examples.
-struct ExitMeaning {
-  ExitCode code;
-  const char* meaning;
-};
-inline constexpr ExitMeaning kExitMeanings[] = {
-    {kExitOk, "done"},
-    {kExitFailed, "the judgement of a command that judges is no"},
-    {kExitIncomplete, "nobody can tell: evidence is missing, or the machine was busy"},
-    {kExitEnded, "the run is over"},
-    {kExitUsage, "usage"},
-    {kExitBadInput, "bad input"},
-    {kExitMissing, "an input is missing"},
-    {kExitWrongNetwork, "another network"},
-    {kExitUnavailable, "unavailable: no GPU, no peers, swarm not reachable"},
-    {kExitBug, "a bug of shoal"},
-    {kExitCannotCreate, "an output cannot be made"},
-    {kExitIo, "input or output failed"},
-    {kExitTryAgain, "try again"},
-    {kExitVersion, "other protocol version"},
-    {kExitRefused, "refused"},
-    {kExitConfig, "RUN.toml is wrong"},
-    {kExitInterrupted, "stopped by Ctrl-C, in order"},
-};
-
 int exit_code_of(ErrorCode code);
 
 // Says on stderr what failed and what to do, and returns the exit code: the only place that prints an error.

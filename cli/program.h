@@ -50,7 +50,6 @@ inline constexpr const char* kWaitPolicy = "OMP_WAIT_POLICY";
 // Each registers its options with storage that lives as long as `program.run`.
 void add_audit(CLI::App& app, Program& program);
 void add_checkpoint(CLI::App& app, Program& program);
-void add_completion(CLI::App& app, Program& program);
 void add_data(CLI::App& app, Program& program);
 void add_demo(CLI::App& app, Program& program);
 void add_eval(CLI::App& app, Program& program);
@@ -64,7 +63,6 @@ void add_key(CLI::App& app, Program& program);
 void add_launch(CLI::App& app, Program& program);
 void add_lend(CLI::App& app, Program& program);
 void add_resume(CLI::App& app, Program& program);
-void add_man(CLI::App& app, Program& program);
 void add_pause(CLI::App& app, Program& program);
 void add_plan(CLI::App& app, Program& program);
 void add_receipt(CLI::App& app, Program& program);

@@ -12,16 +12,8 @@ install(PROGRAMS packaging/shoal DESTINATION bin)
 install(PROGRAMS scripts/fetch-torch DESTINATION lib/shoal)
 install(FILES scripts/torch-wheels packaging/torch-version DESTINATION lib/shoal)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION share/doc/shoal)
-# What shells complete and the manual says, as the program itself tells it.
-install(CODE "set(shoal_program \"$<TARGET_FILE:shoal>\")")
-install(CODE [[
-  set(share "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share")
-  file(MAKE_DIRECTORY "${share}/bash-completion/completions" "${share}/zsh/vendor-completions" "${share}/fish/vendor_completions.d")
-  execute_process(COMMAND "${shoal_program}" completion bash OUTPUT_FILE "${share}/bash-completion/completions/shoal" COMMAND_ERROR_IS_FATAL ANY)
-  execute_process(COMMAND "${shoal_program}" completion zsh OUTPUT_FILE "${share}/zsh/vendor-completions/_shoal" COMMAND_ERROR_IS_FATAL ANY)
-  execute_process(COMMAND "${shoal_program}" completion fish OUTPUT_FILE "${share}/fish/vendor_completions.d/shoal.fish" COMMAND_ERROR_IS_FATAL ANY)
-  execute_process(COMMAND "${shoal_program}" man --to "${share}/man/man1" COMMAND_ERROR_IS_FATAL ANY)
-]])
+install(FILES packaging/shoal.bash-completion DESTINATION share/bash-completion/completions RENAME shoal)
+install(CODE "execute_process(COMMAND \"${PROJECT_SOURCE_DIR}/packaging/man-pages\" \"$<TARGET_FILE:shoal>\" \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/man/man1\" COMMAND_ERROR_IS_FATAL ANY)")
 install(CODE "set(shoal_programs \"$<TARGET_FILE:shoal>\" \"$<TARGET_FILE:shoal-dht>\")")
 install(CODE [[
   file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${shoal_programs} RESOLVED_DEPENDENCIES_VAR needed UNRESOLVED_DEPENDENCIES_VAR missing
