@@ -65,13 +65,11 @@ void Peer::begin_session() {
 void Peer::end_session(const std::string& why) {
   if (!state_.in_session()) return;
   over_at_ = device_.time();
-  if (leaving_.pauses() && !pause_->in_order) pause_->lost = status().settled_targets;
-  if (leaving_.for_good()) return finish("left; the session was over already: " + why, std::nullopt);
-  if (options_.once && !pause_)
+  if (absence_.is(AbsencePhase::kLeaving)) return finish("left; the session was over already: " + why, std::nullopt);
+  if (options_.once && !absence_.pause())
     return finish("", make_error(ErrorCode::kStale, "session " + short_name(session()) + " is over: " + why));
-  if (!pause_) owner_.on_notice("session " + short_name(session()) + " is over (" + why + "): joining again");
-  leaving_ = {};
-  spent_.reset();  // of this session: the next one finds out for itself
+  if (!absence_.pause()) owner_.on_notice("session " + short_name(session()) + " is over (" + why + "): joining again");
+  absence_.session_over(status().settled_targets);
   state_.move(PeerPhase::kRestarting, why);
   life_->lifetime.end();
   if (life_->stage) life_->stage->stop();
@@ -87,7 +85,7 @@ void Peer::end_session(const std::string& why) {
 void Peer::keep_state() {
   auto source = life_->stage ? life_->stage->source() : std::nullopt;
   // A pause is to be short, and others have the state, unless nobody has.
-  if (!source || (pause_ && !pause_->last_holder)) return restart({});
+  if (!source || (absence_.pause() && !absence_.pause()->last_holder)) return restart({});
   auto images = std::make_shared<KeptState::Images>();
   device_.run(
       WorkKind::kImage, [images, source = *std::move(source)] { *images = KeptState::take(source); },
@@ -101,32 +99,32 @@ void Peer::restart(KeptState::Images images) {
   traffic_.end_session(session_traffic());
   auto executor = life_->stage ? life_->stage->executor() : nullptr;
   life_.reset();
+  const bool pauses = absence_.pause().has_value();
   // Its arrays are given back on the device.
-  if (executor || pause_)
+  if (executor || pauses)
     device_.run(
         WorkKind::kDrop,
-        [executor = std::move(executor), free_caches = pause_ ? env_.free_caches : nullptr]() mutable {
+        [executor = std::move(executor), free_caches = pauses ? env_.free_caches : nullptr]() mutable {
           executor.reset();
           if (free_caches) free_caches();
         },
-        lifetime_.guard([this, since = pause_since_] {
-          if (!state_.is(PeerPhase::kPaused) || since != pause_since_) return;
-          pause_->took = std::max(Duration(1), env_.loop.now() - pause_since_);
-          owner_.on_paused(*pause_);
+        lifetime_.guard([this, since = absence_.since()] {
+          if (state_.is(PeerPhase::kPaused) && absence_.freed(since, env_.loop.now()))
+            owner_.on_paused(*absence_.pause());
         }));
-  if (!pause_) {
+  if (!pauses) {
     state_.move(PeerPhase::kConnecting, "");
     return begin_session();
   }
-  state_.move(PeerPhase::kPaused, pause_->why);
+  state_.move(PeerPhase::kPaused, absence_.pause()->why);
   if (spec_) announcing_.withdraw(spec_->stage);
   reachability_.link_down();
-  if (resumes_) set_pause({});
+  if (absence_.session_down()) set_pause({});
 }
 
 void Peer::finish(const std::string& reason, std::optional<Error> error) {
   if (state_.is(PeerPhase::kOver)) return;
-  if (!error) error = spent_;
+  if (!error) error = absence_.cause();
   state_.move(PeerPhase::kOver, reason);
   env_.loop.cancel(timer_);
   write_bytes();
@@ -159,7 +157,7 @@ void Peer::tick() {
   if (life_->answer && spec_) announcing_.announce_if_due(facts());
   if (authority_is_linked()) exchange_peers();
   if (now >= next_bytes_) write_bytes();
-  if (leaving_.wanted()) check_leaving();
+  if (absence_.goes()) check_going();
 }
 
 // A job that was under way when the session ended, and for longer than the authority waits for one.
@@ -220,20 +218,15 @@ void Peer::on_end(const std::string& reason) {
                                               (reachability_.why().empty() ? "" : " (" + reachability_.why() + ")")));
 }
 void Peer::on_goodbye() {
-  if (leaving_.pauses()) {
-    pause_->in_order = true;
-    return end_session("paused: " + pause_->why);
-  }
-  if (!leaving_.to()) return finish("left", std::nullopt);
-  moves_to_ = leaving_.to();
-  end_session("it moves");
+  if (!absence_.goes() || absence_.is(AbsencePhase::kLeaving)) return finish("left", std::nullopt);
+  end_session(absence_.let_go());
 }
 
 // ---- beats ----
 Beat Peer::make_beat() {
   Beat beat;
   if (spec_) beat.stage = spec_->stage;
-  beat.leaving = leaving_.wanted();
+  beat.leaving = absence_.goes();
   if (spec_ && !(life_->stage && life_->stage->serving())) beat.held = checkpointing_.held(spec_->stage, kept_);
   beat.capacity.memory_bytes = options_.memory_bytes > 0 ? options_.memory_bytes : options_.device_memory;
   if (env_.memory_used) beat.capacity.memory_used = env_.memory_used();
@@ -274,7 +267,7 @@ Traffic Peer::session_traffic() const {
 
 PeerReport Peer::report() const {
   PeerReport report;
-  report.phase = leaving_.wanted() && !state_.is(PeerPhase::kOver) ? PeerPhase::kLeaving : state_.phase();
+  report.phase = absence_.goes() && !state_.is(PeerPhase::kOver) ? PeerPhase::kLeaving : state_.phase();
   report.reason = state_.reason();
   if (spec_) report.stage = spec_->stage;
   report.status = status();
@@ -297,7 +290,7 @@ PeerReport Peer::report() const {
   report.sessions = sessions_;
   if (spec_) report.on_disk = checkpointing_.newest(spec_->stage);
   if (spec_) report.memory_needed = process_bytes(*served_, *spec_, credits_, options_.program_bytes);
-  report.pause = pause_;
+  report.pause = absence_.pause();
   report.job_under_way = device_.busy();
   return report;
 }
@@ -339,38 +332,25 @@ void Peer::on_serving(Version version) {
 
 // ---- pauses ----
 void Peer::set_pause(const std::optional<std::string>& why) {
+  if (state_.is(PeerPhase::kOver)) return;
   if (!why) {
-    resumes_ = pause_ && !state_.is(PeerPhase::kPaused);
-    if (!pause_ || resumes_) return;  // resumed once it is paused
-    pause_.reset();
+    if (!absence_.resume()) return;
     owner_.on_notice("resumed: joining again");
     link_.resume(env_.loop.now());
     state_.move(PeerPhase::kConnecting, "");
     return begin_session();
   }
-  if (state_.is(PeerPhase::kOver) || leaving_.for_good()) return;
-  const bool wanted = pause_.has_value();
-  if (!wanted) {
-    pause_ = PeerPause{.why = *why};
-    pause_since_ = env_.loop.now();
+  if (absence_.is(AbsencePhase::kLeaving)) return;
+  const bool restarting = state_.is(PeerPhase::kRestarting);
+  const bool counts = !restarting && stage_peer() != nullptr && life_->stage->serving();
+  if (!absence_.begin_pause(env_.loop.now(), *why, counts)) {
+    if (state_.is(PeerPhase::kPaused)) state_.because(*why);
+    return;
   }
-  pause_->why = *why;
-  resumes_ = false;
-  if (state_.is(PeerPhase::kPaused)) return state_.because(*why);
-  if (wanted) return;
-  pause_->in_order = state_.is(PeerPhase::kRestarting) || stage_peer() == nullptr || !life_->stage->serving();
-  if (state_.is(PeerPhase::kRestarting)) return void(pause_->last_holder = holds_alone());
-  const bool moves = leaving_.to().has_value();
-  if (pause_->in_order) {
-    if (life_->membership) life_->membership->leave_at_once();
-    return end_session("paused: " + *why);
-  }
-  leaving_.begin_pause(env_.loop.now());
-  if (!moves) life_->stage->peer()->leave();
-  life_->membership->beat_now();
-  announce();
-  owner_.on_notice("pausing (" + *why + "): no new microbatches, " + stage_peer()->waiting_for() + " to settle");
-  check_leaving();
+  if (counts) return begin_going("pausing (" + *why + "): no new microbatches, ", "");
+  if (restarting) return absence_.note_last_holder(holds_alone());
+  if (life_->membership) life_->membership->leave_at_once();
+  end_session("paused: " + *why);
 }
 
 // ---- the directory ----
@@ -382,7 +362,7 @@ Announcing::Facts Peer::facts() const {
           .version = now.version,
           .rate = now.rate,
           .queue_seconds = now.queue_ms / 1000.0,
-          .serving = life_->stage && life_->stage->serving() && !leaving_.wanted() && !state_.is(PeerPhase::kOver),
+          .serving = life_->stage && life_->stage->serving() && !absence_.goes() && !state_.is(PeerPhase::kOver),
           .device = options_.device,
           .memory_bytes = process_bytes(*served_, *spec_, credits_, options_.program_bytes),  // as the line says
           .activation_codec = now.activation_codec,

@@ -7,10 +7,10 @@
 //   PeerState      where it stands
 //   AuthorityLink  whether the authority is there, and how long it is not
 //   Reachability   whether others can dial us
-//   StagePlace   its stage: executor, state, what serves it
+//   StagePlace     its stage: executor, state, what serves it
 //   KeptState      the stage's state between two sessions
 //   Checkpointing  the stage's state on its own disk
-//   Leaving        how it goes
+//   Absence        why it goes or is away, and what comes next: leave, move, pause
 //   Announcing     its record in the directory
 //   TrafficBook    bytes over all sessions
 //
@@ -31,12 +31,12 @@
 #include "dht/peer_directory.h"
 #include "events/event_log.h"
 #include "runtime/config/config.h"
+#include "runtime/peer/absence.h"
 #include "runtime/peer/announcing.h"
 #include "runtime/peer/authority_link.h"
 #include "runtime/peer/checkpointing.h"
 #include "runtime/peer/device_watch.h"
 #include "runtime/peer/kept_state.h"
-#include "runtime/peer/leaving.h"
 #include "runtime/peer/peer_state.h"
 #include "runtime/peer/reachability.h"
 #include "runtime/peer/session_events.h"
@@ -97,15 +97,6 @@ struct PeerEnvironment {
   std::function<void()> free_caches{};  // gives back what the device keeps for later; in a job of it; may be absent
 };
 
-// A pause that has freed the device.
-struct PeerPause {
-  std::string why;
-  Duration took{};           // from the wish on
-  bool in_order = false;     // nothing was counted here, or the authority let us go
-  std::uint64_t lost = 0;    // else: targets that were settled here and that no round had secured
-  bool last_holder = false;  // the stage's state is nowhere else: an image of it is kept in memory
-};
-
 struct PeerReport {                          // for the line every few seconds
   PeerPhase phase = PeerPhase::kConnecting;  // kLeaving from the wish on
   std::string reason;
@@ -120,7 +111,7 @@ struct PeerReport {                          // for the line every few seconds
   std::optional<DiskState> on_disk{};
   std::uint64_t memory_needed =
       0;  // bytes: estimated for the stage and its microbatches (stage_memory.h); 0: not known
-  std::optional<PeerPause> pause{};  // wanted; there once it took some time
+  std::optional<PeerPause> pause{};
   bool job_under_way = false;  // at the device, whatever it is for; its thread cannot be joined before the job ends
 };
 
@@ -145,7 +136,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   void start();
   // Serve no new forwards, settle, secure, go. Twice: at once.
   void leave();
-  // With a reason it leaves the run, in order if that takes no longer than Leaving::kPauseTime, frees the device and
+  // With a reason it leaves the run, in order if that takes no longer than Absence::kPauseTime, frees the device and
   // stays so. Without one it joins again. What is so already changes nothing; a peer that leaves for good goes on to.
   void set_pause(const std::optional<std::string>& why);
   PeerReport report() const;
@@ -222,8 +213,10 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   Result<Room> room_for_stage(const StageSpec& spec);  // ERRORS: kTooLarge
 
   // ---- leaving, and what others are told ----
-  void check_leaving();
-  std::string leaving_reason() const;
+  // absence_.goes() from now on. For people: `line`, what is to settle first, `hint`.
+  void begin_going(const std::string& line, const std::string& hint);
+  void check_going();
+  std::string going_reason() const;
   Announcing::Facts facts() const;  // REQUIRES: spec_
   void announce();                  // once the stage is known
   void exchange_peers();
@@ -241,7 +234,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   PeerState state_;
   AuthorityLink link_;
   Reachability reachability_;
-  Leaving leaving_;
+  Absence absence_;
   KeptState kept_;  // of the session before
   Checkpointing checkpointing_;
   DeviceWatch device_;
@@ -256,14 +249,7 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   std::unique_ptr<Life> life_;               // null before start()
   std::uint64_t sessions_ = 0;
   BeatAck run_status_;
-  std::optional<PeerPause> pause_;  // wanted, or there
-  TimePoint pause_since_{};
-  bool resumes_ = false;              // before it is paused
-  std::optional<StageId> moves_to_;   // where the authority wants the next session, until it is there
-  std::optional<StageId> unfit_;      // it was asked to move there, and this machine cannot: said once
-  std::optional<StageId> came_from_;  // this session came by a move: back there where it cannot serve
-  std::optional<Error> spent_;        // its memory does not hold a microbatch: it leaves
-  std::optional<End> end_;            // heard, with the run's signature: passed on to neighbours
+  std::optional<End> end_;  // heard, with the run's signature: passed on to neighbours
   TimePoint next_bytes_{};
   std::optional<LongestCallback> longest_callback_;  // not taken yet
   TimerId timer_ = 0;

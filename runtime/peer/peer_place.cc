@@ -86,7 +86,7 @@ Status Peer::close_to_strangers() {
 void Peer::start_membership() {
   state_.move(PeerPhase::kJoining, kAsking);
   MembershipOptions options{.run = options_.run, .self = life_->session, .request = {}};
-  options.request.wish = moves_to_ ? moves_to_ : options_.wish;
+  options.request.wish = absence_.wish() ? absence_.wish() : options_.wish;
   options.request.device = options_.device;
   options.request.name = options_.name;
   options.request.whereabouts = options_.whereabouts;
@@ -110,14 +110,13 @@ void Peer::on_later(const std::string& reason) {
 }
 
 void Peer::on_refused(const std::string& reason) {
-  if (std::exchange(moves_to_, std::nullopt)) return end_session("the authority has no room there: " + reason);
+  if (absence_.refused()) return end_session("the authority has no room there: " + reason);
   finish("", make_error(ErrorCode::kRefused, "the authority refused us: " + reason + ". " + kRefusedHint));
 }
 
 void Peer::on_joined(const JoinAnswer& answer) {
   life_->answer = answer;
-  came_from_ = moves_to_ == answer.stage && spec_ ? std::optional(spec_->stage) : std::nullopt;
-  moves_to_.reset();
+  absence_.joined(answer.stage, spec_ ? std::optional(spec_->stage) : std::nullopt);
   reachability_.admitted();
   owner_.on_notice("stage " + std::to_string(answer.stage.value) + " of " + std::to_string(config_->pipeline.stages) +
                    ": " + answer.reason);
@@ -173,17 +172,16 @@ void Peer::build_stage(StageId stage) {
 // A peer that served well where it came from goes back there; one that serves leaves in order.
 void Peer::on_stage_failed(Error error) {
   if (life_->stage && life_->stage->serving()) {
-    if (std::exchange(spent_, error)) return;
+    if (!absence_.failed(error)) return;
     owner_.on_warning(error.message);
-    return !leaving_.wanted() || leaving_.to() ? leave() : void();
+    return !absence_.goes() || absence_.is(AbsencePhase::kMoving) ? leave() : void();
   }
-  if (!came_from_) return finish("", std::move(error));
-  const StageId back = *std::exchange(came_from_, std::nullopt);
-  unfit_ = spec_->stage;
+  if (!absence_.came_from()) return finish("", std::move(error));
+  absence_.cannot_serve(spec_->stage);
+  const StageId back = absence_.go_back();
   owner_.on_warning("this machine cannot serve stage " + std::to_string(spec_->stage.value) +
                     " and goes back to stage " + std::to_string(back.value) + ": " + error.message);
   end_session("it goes back to stage " + std::to_string(back.value));
-  moves_to_ = back;
 }
 
 Result<Room> Peer::room_for_stage(const StageSpec& spec) {
@@ -208,7 +206,7 @@ void Peer::on_status(const BeatAck& status) {
   run_status_ = status;
   if (!stage_peer()) return;
   life_->stage->peer()->note_run(status.run_targets, status.run_loss);
-  if (!status.move_to || unfit_ == status.move_to || *status.move_to == spec_->stage || leaving_.wanted() ||
+  if (!status.move_to || !absence_.may_move(*status.move_to) || *status.move_to == spec_->stage ||
       !state_.is(PeerPhase::kServing) || options_.wish || options_.once || life_->membership->last_holder())
     return;
   const StageId to = *status.move_to;
@@ -216,51 +214,46 @@ void Peer::on_status(const BeatAck& status) {
   if (!specs.ok() || to.value >= specs->size()) return;
   const std::string there = "stage " + std::to_string(to.value);
   if (const auto fits = room_for_stage((*specs)[to.value]); !fits.ok()) {
-    unfit_ = to;
+    absence_.cannot_serve(to);
     return owner_.on_notice("asked to move to " + there + ", which this machine cannot serve: " + fits.error().message);
   }
-  leaving_.begin_move(env_.loop.now(), to);
-  life_->stage->peer()->leave();
-  life_->membership->beat_now();
-  announce();
-  owner_.on_notice("moving to " + there + ", where the run is weakest: no new microbatches here, " +
-                   stage_peer()->waiting_for() + " to settle");
-  check_leaving();
+  absence_.move(env_.loop.now(), to);
+  begin_going("moving to " + there + ", where the run is weakest: no new microbatches here, ", "");
 }
 
 // ---- leaving it ----
 void Peer::leave() {
   if (state_.is(PeerPhase::kOver)) return;
   if (state_.is(PeerPhase::kRestarting)) return finish("left; the session was over already", std::nullopt);
-  pause_.reset();
-  if (leaving_.to() || leaving_.pauses()) {
-    const std::string instead = leaving_.to() ? "for another stage" : "for a pause";
-    leaving_.go_for_good(env_.loop.now());
+  if (absence_.is(AbsencePhase::kLeaving) || stage_peer() == nullptr) return finish("left at once", std::nullopt);
+  if (absence_.goes()) {
+    const std::string instead = absence_.is(AbsencePhase::kMoving) ? "for another stage" : "for a pause";
+    absence_.leave(env_.loop.now());
     return owner_.on_notice("leaving, and not " + instead + " (again to go at once)");
   }
-  if (leaving_.wanted() || stage_peer() == nullptr) return finish("left at once", std::nullopt);
-  leaving_.begin(env_.loop.now());
+  absence_.leave(env_.loop.now());
+  begin_going("leaving: no new microbatches, ", " (again to go at once)");
+}
+
+void Peer::begin_going(const std::string& line, const std::string& hint) {
   life_->stage->peer()->leave();
   life_->membership->beat_now();
   announce();
-  owner_.on_notice("leaving: no new microbatches, " + stage_peer()->waiting_for() + " to settle (again to go at once)");
-  check_leaving();
+  owner_.on_notice(line + stage_peer()->waiting_for() + " to settle" + hint);
+  check_going();
 }
 
-void Peer::check_leaving() {
+void Peer::check_going() {
   Membership& membership = *life_->membership;
-  if (authority_is_linked()) state_.because(leaving_reason());
-  const Leaving::Step step =
-      leaving_.next(env_.loop.now(), {.last_holder = holds_alone(),
+  if (authority_is_linked()) state_.because(going_reason());
+  const Absence::Step step =
+      absence_.next(env_.loop.now(), {.last_holder = holds_alone(),
                                       .quiet = stage_peer()->quiet(),
                                       .asked = state_.is(PeerPhase::kLeaving),
                                       .held_up = !authority_is_linked() || stage_peer()->in_round()});
-  if (leaving_.pauses()) pause_->last_holder = holds_alone();
-  if (step.tell_last && leaving_.to()) {
-    leaving_ = {};
+  if (step.tell_last && absence_.is(AbsencePhase::kMoving))
     return end_session("it stays: it is the last holder of the stage's state");
-  }
-  if (step.tell_last && leaving_.pauses())
+  if (step.tell_last && absence_.is(AbsencePhase::kPausing))
     owner_.on_warning("this is the last holder of stage " + std::to_string(spec_->stage.value) +
                       "'s state, which is kept in memory: the run waits until this machine is resumed");
   else if (step.tell_last)
@@ -271,24 +264,15 @@ void Peer::check_leaving() {
     membership.leave(status().settled_targets > 0);
   }
   if (!step.give_up) return;
-  if (leaving_.pauses()) {
-    membership.leave_at_once();
-    return end_session("paused before a round secured what is here: " + pause_->why);
-  }
-  const std::string how = "left after waiting " + std::to_string(static_cast<int>(seconds_of(Leaving::kTime))) +
-                          " s; what no round secured is lost";
-  if (!leaving_.to()) return finish(how, std::nullopt);
+  const std::string how = absence_.give_up();
+  if (absence_.is(AbsencePhase::kLeaving)) return finish(how, std::nullopt);
   membership.leave_at_once();
-  moves_to_ = leaving_.to();
   end_session(how);
 }
 
 // What is waited for.
-std::string Peer::leaving_reason() const {
-  const std::string waiting = leaving_.to()
-                                  ? "moving to stage " + std::to_string(leaving_.to()->value) + ": waiting for "
-                              : leaving_.pauses() ? "pausing: waiting for "
-                                                  : "leaving: waiting for ";
+std::string Peer::going_reason() const {
+  const std::string waiting = absence_.text() + ": waiting for ";
   if (life_->membership->last_holder()) return waiting + "another peer to take the stage's state";
   if (!state_.is(PeerPhase::kLeaving)) return waiting + stage_peer()->waiting_for();
   const std::uint64_t settled = status().settled_targets;
