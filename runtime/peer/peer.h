@@ -3,54 +3,27 @@
 // begins again as a new session when one is over (fenced, or its state differs). What serves is
 // runtime/stage_peer/stage_peer.h; here is what comes before and after.
 //
-// Composed of small values that know no I/O, and of one Life, which is taken down with its session:
+// Composed of small values that know no I/O, and of one PeerSession, which is taken down before the next begins:
 //   PeerState      where it stands
 //   AuthorityLink  whether the authority is there, and how long it is not
 //   Reachability   whether others can dial us
-//   StagePlace     its stage: executor, state, what serves it
+//   Absence        why it goes or is away, and what comes next: leave, move, pause
 //   KeptState      the stage's state between two sessions
 //   Checkpointing  the stage's state on its own disk
-//   Absence        why it goes or is away, and what comes next: leave, move, pause
 //   Announcing     its record in the directory
 //   TrafficBook    bytes over all sessions
 //
 // Thread: loop only. Borrows what Environment refers to. The same class runs in `shoal join` and in the simulator.
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "authority/membership.h"
-#include "common/crypto/sign.h"
-#include "common/event_loop.h"
-#include "common/lifetime.h"
-#include "common/log_throttle.h"
-#include "common/rng.h"
-#include "common/work_queue.h"
-#include "dht/peer_directory.h"
-#include "events/event_log.h"
-#include "runtime/config/config.h"
-#include "runtime/peer/absence.h"
-#include "runtime/peer/announcing.h"
-#include "runtime/peer/authority_link.h"
-#include "runtime/peer/checkpointing.h"
-#include "runtime/peer/device_watch.h"
-#include "runtime/peer/kept_state.h"
-#include "runtime/peer/peer_state.h"
-#include "runtime/peer/reachability.h"
-#include "runtime/peer/session_events.h"
-#include "runtime/peer/stage_place.h"
-#include "runtime/peer/traffic.h"
-#include "runtime/plan/memory_fit.h"
-#include "runtime/stage_peer/stage_peer.h"
-#include "stages/executor.h"
-#include "state/state_image.h"
-#include "state/state_transfer.h"
-#include "transport/transport.h"
+#include "runtime/peer/peer_session.h"
 
 namespace shoal {
 
+<<<<<<< HEAD
 struct PeerOptions {
   KeyPair key;
   RunId run;  // also the authority's PeerId
@@ -97,6 +70,8 @@ struct PeerEnvironment {
   std::function<void()> free_caches{};  // gives back what the device keeps for later; in a job of it; may be absent
 };
 
+=======
+>>>>>>> 05eaba8b (A peer's session is a class: the peer begins it, ends it and waits between two)
 struct PeerReport {                          // for the line every few seconds
   PeerPhase phase = PeerPhase::kConnecting;  // kLeaving from the wish on
   std::string reason;
@@ -115,7 +90,7 @@ struct PeerReport {                          // for the line every few seconds
   bool job_under_way = false;  // at the device, whatever it is for; its thread cannot be joined before the job ends
 };
 
-class Peer final : private Transport::Listener, private MembershipPort, private StagePlaceOwner {
+class Peer final : private SessionOwner {
  public:
   class Owner {
    public:
@@ -143,88 +118,36 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   // The longest of the process's loop since the last call.
   std::optional<LongestCallback> take_longest_callback() { return std::exchange(longest_callback_, std::nullopt); }
   // Null before the state is here.
-  const StagePeer* stage_peer() const { return life_ && life_->stage ? life_->stage->peer() : nullptr; }
+  const StagePeer* stage_peer() const { return session_ ? session_->stage_peer() : nullptr; }
   // The simulation's checkers alone ask for it.
-  StageExecutor* executor() const { return life_ && life_->stage ? life_->stage->executor().get() : nullptr; }
-  Session session() const { return life_ ? life_->session : Session{}; }
+  StageExecutor* executor() const {
+    return session_ && session_->stage() ? session_->stage()->executor().get() : nullptr;
+  }
+  Session session() const { return session_ ? session_->self() : Session{}; }
   // The stage and version of the anchor that this process holds, serving or between two sessions.
-  std::optional<std::pair<StageId, Version>> held_state() const;
+  std::optional<std::pair<StageId, Version>> held_state() const {
+    return session_ ? session_->held_state() : kept_.newest();
+  }
 
  private:
-  // One session and what it is made of, each from its time on: taken down together, the last first.
-  struct Life {
-    Session session;
-    std::unique_ptr<Transport> transport;
-    std::unique_ptr<Membership> membership;  // from the manifest on
-    std::optional<JoinAnswer> answer;
-    std::unique_ptr<StagePlace> stage;  // from the answer on
-    bool starving_told = false, waiting_told = false;
-    Lifetime lifetime;  // of callbacks that are about this session; over before a restart and after the end
-  };
-
-  // Transport::Listener
-  void on_link_up(const Remote& remote) override;
-  void on_link_down(const Remote& remote, const Error& cause) override;
-  void on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) override;
-  void on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) override;
-  // MembershipPort
-  void send_to_authority(Message message) override;
-  Beat make_beat() override;
-  void on_joined(const JoinAnswer& answer) override;
-  void on_refused(const std::string& reason) override;
-  void on_unreachable(const std::string& reason) override;
-  void on_later(const std::string& reason) override;
-  void on_members(const MemberList& list) override;
-  void on_fenced(const std::string& reason) override;
-  void on_goodbye() override;
-  void on_end(const std::string& reason) override;
-  void on_status(const BeatAck& status) override;
-  // StagePlaceOwner
-  void on_serving(Version version) override;
-  void on_stage_lost(const std::string& why) override { end_session(why); }
-  void on_stage_failed(Error error) override;
+  // SessionOwner
+  void end_session(const std::string& why) override;  // keeps the state; a new session follows
+  void finish(const std::string& reason, std::optional<Error> error) override;
   void on_notice(const std::string& line) override { owner_.on_notice(line); }
+  void on_warning(const std::string& line) override { owner_.on_warning(line); }
 
-  // ---- sessions ----
   void begin_session();
-  void end_session(const std::string& why);  // keeps the state; a new session follows
-  void keep_state();                         // on the device, then restarts
+  void keep_state();  // on the device, then restarts
   void restart(KeptState::Images images);
-  void finish(const std::string& reason, std::optional<Error> error);
   void tick();
   void check_patience(TimePoint now);
   bool check_device();  // false: it hangs, and this is over
   Duration device_hung() const;
   void tell_of_processor();  // once a session each: it starves; a session that is over waits for it
-  void write_bytes();
-  Traffic session_traffic() const;
-  StagePeerStatus status() const;  // zeros before the state is here
-
-  // ---- to a place (peer_place.cc) ----
   void look_up_authority();
-  void on_manifest(const Manifest& manifest);
-  Status close_to_strangers();  // a run with keys: its keys and the launching process alone may dial us
-  void start_membership();
-  bool holds_alone() const;  // the stage's state, as far as the list says. REQUIRES: a session
-  bool authority_is_linked() const { return life_->transport->remote(authority()).has_value(); }
-  PeerId authority() const { return as_peer(options_.run); }
-
-  void build_stage(StageId stage);
-  Result<Room> room_for_stage(const StageSpec& spec);  // ERRORS: kTooLarge
-
-  // ---- leaving, and what others are told ----
-  // absence_.goes() from now on. For people: `line`, what is to settle first, `hint`.
-  void begin_going(const std::string& line, const std::string& hint);
-  void check_going();
-  std::string going_reason() const;
-  Announcing::Facts facts() const;  // REQUIRES: spec_
-  void announce();                  // once the stage is known
-  void exchange_peers();
-
-  // ---- messages (peer_place.cc) ----
-  bool to_membership(const Remote& remote, const MembershipMessage& message);  // false: it ended the session
-  void send(const PeerId& to, Message message, std::vector<Bytes> frames = {});
-  void on_end_message(const Remote& remote, const End& end);
+  void write_bytes();
+  StagePeerStatus status() const { return session_ ? session_->status() : StagePeerStatus{}; }
+  Traffic session_traffic() const { return session_ ? session_->traffic() : Traffic{}; }
 
   PeerOptions options_;
   PeerEnvironment env_;
@@ -241,15 +164,10 @@ class Peer final : private Transport::Listener, private MembershipPort, private 
   std::optional<TimePoint> over_at_;  // the end of the session before, in the device's time
   Announcing announcing_;
   TrafficBook traffic_;
-  LogThrottle said_;
-  std::shared_ptr<const RunConfig> config_;  // null before the manifest is here
-  std::shared_ptr<const RunConfig> served_;  // the same with [compute] recompute as this peer chose; from then on
-  std::size_t credits_ = 0;                  // from when the stage is known
-  std::optional<StageSpec> spec_;            // of this session, before that of the one before
-  std::unique_ptr<Life> life_;               // null before start()
+  KnownRun run_;
+  std::unique_ptr<PeerSession> session_;  // null before start() and while it is paused
   std::uint64_t sessions_ = 0;
-  BeatAck run_status_;
-  std::optional<End> end_;  // heard, with the run's signature: passed on to neighbours
+  bool starving_told_ = false, waiting_told_ = false;  // in this session
   TimePoint next_bytes_{};
   std::optional<LongestCallback> longest_callback_;  // not taken yet
   TimerId timer_ = 0;

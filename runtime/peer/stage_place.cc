@@ -1,6 +1,7 @@
 #include "runtime/peer/stage_place.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "common/crypto/path_tag.h"
@@ -15,8 +16,8 @@ namespace {
 constexpr Duration kStepBeat = 100ms;  // at least, between two beats for inner steps
 }  // namespace
 
-StagePlace::StagePlace(StagePlaceOptions options, StagePlaceEnvironment environment, StagePlaceOwner& owner)
-    : options_(std::move(options)), env_(environment), owner_(owner) {}
+StagePlace::StagePlace(StagePlaceOptions options, StagePlaceEnvironment environment, SessionOwner& owner)
+    : options_(std::move(options)), env_(std::move(environment)), owner_(owner) {}
 
 void StagePlace::build() {
   env_.state.because("making the stage on the device");
@@ -24,7 +25,7 @@ void StagePlace::build() {
   env_.device.run(
       WorkKind::kBuild, [made, factory = env_.factory, spec = options_.spec] { *made = factory(spec); },
       env_.session.guard([this, made] {
-        if (!made->ok()) return owner_.on_stage_failed(made->error());
+        if (!made->ok()) return env_.on_failed(made->error());
         executor_ = std::move(**made);
         begin();
       }));
@@ -60,7 +61,7 @@ void StagePlace::begin() {
 void StagePlace::begin_base() {
   const std::vector<Digest>& weights = options_.config->model.weights;
   if (options_.spec.stage.value >= weights.size())
-    return owner_.on_stage_failed(
+    return env_.on_failed(
         make_error(ErrorCode::kMalformed, "the manifest has adapters, and no digest of the model beside them"));
   env_.state.move(PeerPhase::kFetching, "");
   base_ = std::make_unique<BaseWeights>(
@@ -81,7 +82,7 @@ void StagePlace::begin_base() {
           .on_waiting = [this](const std::string& why) { env_.state.because(why); },
           .on_notice = [this](const std::string& line) { owner_.on_notice(line); },
           .on_loaded = [this] { begin_state(); },
-          .on_failed = [this](const std::string& why) { owner_.on_stage_lost(why); }});
+          .on_failed = [this](const std::string& why) { owner_.end_session(why); }});
   if (env_.membership.list()) on_members(*env_.membership.list());
   base_->begin();
 }
@@ -122,7 +123,7 @@ void StagePlace::on_out_of_memory(const std::string& why) {
                            "). HINT: end other programs, raise this container's limit, or lend a larger machine; " +
                            smaller_run_text(*options_.config, options_.spec);
   // Its caller is not done with the entry.
-  env_.loop.post(env_.session.guard([this, text] { owner_.on_stage_failed(make_error(ErrorCode::kTooLarge, text)); }));
+  env_.loop.post(env_.session.guard([this, text] { env_.on_failed(make_error(ErrorCode::kTooLarge, text)); }));
 }
 
 // ---- links and lists ----
@@ -204,6 +205,18 @@ void StagePlace::fetch_first(const StageMembers& stage) {
   fetcher_->fetch(Version(0), weights[options_.spec.stage.value], donors_of_first(&stage));
 }
 
+void StagePlace::on_message(const Remote& remote, const Message& message, TransferId transfer,
+                            std::uint64_t frame_bytes) {
+  if (const auto* m = std::get_if<StateQuery>(&message)) return on_state_query(remote, *m);
+  if (const auto* m = std::get_if<ChunkQuery>(&message)) return on_chunk_query(remote, *m);
+  if (const auto* m = std::get_if<StateOffer>(&message)) return on_offer(remote, *m);
+  if (const auto* m = std::get_if<Chunk>(&message)) return on_chunk(remote, *m, transfer, frame_bytes);
+  const auto* const text = std::get_if<Extend>(&message);
+  if (text != nullptr && texts_) return texts_->on_extend(remote, *text, transfer, frame_bytes);
+  if (text == nullptr && peer_) return peer_->on_message(remote, message, transfer, frame_bytes);
+  if (transfer != 0) env_.transport.refuse(remote.peer, transfer);
+}
+
 void StagePlace::on_state_query(const Remote& remote, const StateQuery& query) {
   if (of_base(query.version)) return base_->on_query(remote.peer, query);
   if (donor_) donor_->on_query(remote.peer, query);
@@ -242,8 +255,8 @@ void StagePlace::on_frames(const Remote& remote, TransferId transfer, Result<std
 void StagePlace::tick(TimePoint now) {
   if (missed_ && missed_->too_late(now) && missed_->turn(now)) fetch_missed();
   if (missed_ && serving() && missed_->too_late(now))
-    return owner_.on_stage_lost("version " + std::to_string(missed_->version().value) +
-                                ", committed without us, could not be fetched");
+    return owner_.end_session("version " + std::to_string(missed_->version().value) +
+                              ", committed without us, could not be fetched");
   if (texts_) texts_->tick(now);
   write_checkpoint();
 }
@@ -261,7 +274,7 @@ void StagePlace::load(Bytes image, Version version) {
 }
 
 void StagePlace::on_loaded(const Result<StateHeader>& loaded, Version version) {
-  if (!loaded.ok()) return owner_.on_stage_lost("the state could not be loaded: " + loaded.error().message);
+  if (!loaded.ok()) return owner_.end_session("the state could not be loaded: " + loaded.error().message);
   rule_ = loaded->rule;
   const StageMembers* stage = own_stage();
   if (stage == nullptr || stage->version <= version) return serve(version);
@@ -284,7 +297,10 @@ void StagePlace::serve(Version version) {
   const StepId done = version > Version(0) && stage != nullptr ? stage->step : StepId(0);
   peer_->serve(version, rule_, done);
   env_.events.write({.event = EventKind::kServing, .version = version});
-  owner_.on_serving(version);
+  owner_.on_notice("serving stage " + std::to_string(options_.spec.stage.value) + " from version " +
+                   std::to_string(version.value));
+  env_.membership.beat_now();
+  env_.on_serving();
 }
 
 void StagePlace::on_version(Version version) {
@@ -358,6 +374,23 @@ std::optional<KeptState::Source> StagePlace::source() const {
                         .rule = env_.rules.of(static_cast<RuleId>(prepared->rule))};
   if (!source.worth_keeping()) return std::nullopt;
   return source;
+}
+
+void StagePlace::add_to(Beat& beat) const {
+  const StagePeerStatus status = peer_->status();
+  beat.version = reached();
+  // Also while it leaves: it takes part in the round that secures its work, and gives its state to others.
+  beat.serving = serving();
+  beat.inner_steps = status.inner_steps;
+  beat.settled_targets = status.settled_targets;
+  beat.job_ms = status.job_ms;
+  beat.longest_ms = status.longest_ms;
+  beat.stranded = status.stranded;
+  beat.behind = behind();
+  beat.delay_milli =
+      static_cast<std::uint16_t>(std::lround(1000 * status.delay));  // below 1000 * DelayHistogram::kBins
+  if (status.forward_us) beat.capacity.forward_us = static_cast<std::uint32_t>(std::lround(*status.forward_us));
+  if (status.backward_us) beat.capacity.backward_us = static_cast<std::uint32_t>(std::lround(*status.backward_us));
 }
 
 }  // namespace shoal

@@ -22,6 +22,7 @@
 #include "runtime/peer/kept_state.h"
 #include "runtime/peer/missed_version.h"
 #include "runtime/peer/peer_state.h"
+#include "runtime/peer/session_owner.h"
 #include "runtime/stage_peer/stage_peer.h"
 #include "runtime/stage_peer/text_desk.h"
 #include "state/state_image.h"
@@ -49,26 +50,19 @@ struct StagePlaceEnvironment {
   DeviceWatch& device;
   WorkQueue& aside;
   EventLog& events;
-  const ExecutorFactory& factory;
+  ExecutorFactory factory;
   const OuterRules& rules;  // roles only
   PeerState& state;
   KeptState& kept;
   Checkpointing& checkpointing;
   Lifetime& session;  // callbacks about the session end with it
-};
-
-class StagePlaceOwner {
- public:
-  virtual ~StagePlaceOwner() = default;
-  virtual void on_serving(Version version) = 0;
-  virtual void on_stage_lost(const std::string& why) = 0;  // the session is over
-  virtual void on_stage_failed(Error error) = 0;  // this process cannot serve the stage: not begin to, or not on
-  virtual void on_notice(const std::string& line) = 0;
+  std::function<void()> on_serving;
+  std::function<void(Error)> on_failed;  // this process cannot serve the stage: not begin to, or not on
 };
 
 class StagePlace final : private StagePeerOwner, private DonorHost, private FetcherHost {
  public:
-  StagePlace(StagePlaceOptions options, StagePlaceEnvironment environment, StagePlaceOwner& owner);
+  StagePlace(StagePlaceOptions options, StagePlaceEnvironment environment, SessionOwner& owner);
 
   // Makes the executor and goes on from there.
   void build();
@@ -78,17 +72,14 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   void on_link_up(const Remote& remote);
   void on_link_down(const Remote& remote);
   void on_members(const MemberList& list);
-  void on_state_query(const Remote& remote, const StateQuery& query);
-  void on_chunk_query(const Remote& remote, const ChunkQuery& query);
-  void on_offer(const Remote& remote, const StateOffer& offer);
-  void on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes);
+  // One about the stage, its state, its texts. Frames that nobody takes are refused.
+  void on_message(const Remote& remote, const Message& message, TransferId transfer, std::uint64_t frame_bytes);
   void on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>>& frames);
   void tick(TimePoint now);  // what is missed for too long, a checkpoint that is due
 
   // ---- look ----
   // Null before the executor is made.
   StagePeer* peer() const { return peer_.get(); }
-  TextDesk* texts() const { return texts_.get(); }
   const std::shared_ptr<StageExecutor>& executor() const { return executor_; }
   bool serving() const { return peer_ && peer_->serving(); }
   // Without the stage's newest version, which it fetches: it serves an older one, or joins.
@@ -98,12 +89,13 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   Version version() const override;  // of the anchor; 0: not serving
   std::uint64_t fetched() const { return fetched_; }
   std::uint64_t fetch_total() const { return fetch_total_; }
+  void add_to(Beat& beat) const;  // what it says of the stage. REQUIRES: peer()
   // What may be kept over the session's end; none: nothing.
   std::optional<KeptState::Source> source() const;
 
  private:
   // StagePeerOwner
-  void on_session_lost(const std::string& why) override { owner_.on_stage_lost(why); }
+  void on_session_lost(const std::string& why) override { owner_.end_session(why); }
   void on_version(Version version) override;
   void on_inner_step() override;
   void on_out_of_memory(const std::string& why) override;
@@ -123,6 +115,10 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   void on_fetched(Bytes image) override;
   void on_waiting(const std::string& why) override;
 
+  void on_state_query(const Remote& remote, const StateQuery& query);
+  void on_chunk_query(const Remote& remote, const ChunkQuery& query);
+  void on_offer(const Remote& remote, const StateOffer& offer);
+  void on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes);
   void begin();  // the executor is here
   void begin_base();
   void begin_state();  // the base is here, or there is none
@@ -150,7 +146,7 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
 
   const StagePlaceOptions options_;
   const StagePlaceEnvironment env_;
-  StagePlaceOwner& owner_;
+  SessionOwner& owner_;
   std::shared_ptr<StageExecutor> executor_;  // shared with device jobs
   std::unique_ptr<StagePeer> peer_;
   std::unique_ptr<BaseWeights> base_;  // null: no adapters

@@ -27,7 +27,7 @@ void StagePlace::fetch_missed() {
     donors = donors_of(*stage);
   }
   if (serving() && missed_->overtaken_too_often())
-    return owner_.on_stage_lost("rounds are committed faster than their state can be fetched here");
+    return owner_.end_session("rounds are committed faster than their state can be fetched here");
   if (!missed_->to_fetch()) return;
   inbound_.refuse_others(missed_->version(),
                          [this](const PeerId& donor, TransferId transfer) { env_.transport.refuse(donor, transfer); });

@@ -1,0 +1,368 @@
+#include "runtime/peer/peer_session.h"
+
+#include "common/log.h"
+#include "runtime/config/signed_manifest.h"
+#include "transport/one_taker.h"
+
+namespace shoal {
+
+namespace {
+constexpr const char* kAsking = "asking the authority for a stage";
+constexpr const char* kMaking = "making the stage on the device";
+constexpr const char* kRefusedHint =
+    "HINT: join without --stage to serve where a place is free, or ask who launched the run";
+
+// A run with keys: its keys and the launching process alone may dial us.
+Status close_to_strangers(Wire& wire, const RunConfig& config, const PeerId& authority) {
+  if (config.admission.mode != AdmissionMode::kKeys) return {};
+  std::vector<PeerId> admitted = config.admission.keys;
+  admitted.push_back(authority);
+  return wire.admit_only(admitted);
+}
+}  // namespace
+
+PeerSession::PeerSession(Session self, PeerSessionEnvironment environment, SessionOwner& owner)
+    : self_(self),
+      env_(environment),
+      owner_(owner),
+      authority_(as_peer(env_.options.run)),
+      transport_(env_.process.wire, env_.process.loop,
+                 {.run = env_.options.run,
+                  .self = env_.options.key.id(),
+                  .session = self,
+                  .role = PeerRole::kPeer,
+                  .addresses = env_.options.addresses}) {
+  transport_.set_listener(this);
+  transport_.learn(authority_, env_.options.authority_addresses);
+}
+
+// ---- from its owner ----
+void PeerSession::tell_others() {
+  if (membership_ && membership_->stage() && env_.run.spec) env_.announcing.announce_if_due(facts());
+  if (authority_is_linked() && env_.announcing.take_exchange()) send_to_authority(PeersQuery{});
+}
+
+void PeerSession::stop(bool goodbye) {
+  lifetime_.end();
+  if (stage_) stage_->stop();
+  if (membership_) goodbye ? membership_->leave_at_once() : membership_->stop();
+}
+
+// ---- the link to the authority ----
+void PeerSession::on_link_up(const Remote& remote) {
+  if (env_.state.is(PeerPhase::kOver) && env_.run.end) return send(remote.peer, *env_.run.end);
+  if (stage_) stage_->on_link_up(remote);
+  if (remote.peer != authority_) return;
+  if (env_.link.up()) owner_.on_notice("the run's first process is back");
+  // What was said of the lost link is true no more.
+  if (env_.state.is(PeerPhase::kServing) || env_.state.is(PeerPhase::kFetching)) env_.state.because("");
+  if (env_.state.is(PeerPhase::kJoining)) env_.state.because(membership_ && membership_->stage() ? kMaking : kAsking);
+  if (!env_.state.in_session()) return;
+  if (!env_.run.config) {
+    send_to_authority(ManifestQuery{});
+  } else if (!membership_) {
+    start_membership();
+  } else {
+    membership_->on_authority_up();
+  }
+  env_.announcing.exchange_soon();
+  if (env_.announcing.take_exchange()) send_to_authority(PeersQuery{});
+}
+
+void PeerSession::on_link_down(const Remote& remote, const Error& cause) {
+  if (stage_) stage_->on_link_down(remote);
+  if (remote.peer != authority_) return;
+  env_.reachability.link_down();
+  env_.link.down(env_.process.loop.now());
+  if (!env_.state.in_session()) return;
+  env_.state.because("no link to launch: " + cause.message);
+  if (cause.code == ErrorCode::kStale) return owner_.end_session(cause.message);
+  if (env_.link.refused_for_good(cause.code)) owner_.finish("refused", cause);
+}
+
+// ---- the manifest ----
+void PeerSession::on_manifest(const Manifest& manifest) {
+  auto config = open_manifest(manifest, env_.options.run);
+  if (!config.ok()) return owner_.finish("", config.error());
+  env_.run.served = env_.run.config = std::make_shared<const RunConfig>(*std::move(config));
+  const Status closed = close_to_strangers(env_.process.wire, *env_.run.config, authority_);
+  if (!closed.ok()) return owner_.finish("", closed.error());
+  env_.checkpointing.set_policy(from_seconds(env_.run.config->checkpoint.every_s), env_.run.config->checkpoint.keep);
+  start_membership();
+}
+
+// ---- admission ----
+void PeerSession::start_membership() {
+  env_.state.move(PeerPhase::kJoining, kAsking);
+  MembershipOptions options{.run = env_.options.run, .self = self_, .request = {}};
+  options.request.wish = env_.absence.wish() ? env_.absence.wish() : env_.options.wish;
+  options.request.device = env_.options.device;
+  options.request.name = env_.options.name;
+  options.request.addresses = env_.options.addresses;
+  options.request.held_stage = env_.kept.stage();
+  if (env_.kept.stage()) options.request.held = env_.checkpointing.held(*env_.kept.stage(), env_.kept);
+  membership_ =
+      std::make_unique<Membership>(std::move(options), static_cast<MembershipPort&>(*this), env_.process.loop);
+  membership_->start();
+  membership_->on_authority_up();
+}
+
+void PeerSession::on_unreachable(const std::string& reason) {
+  const auto line = env_.reachability.undialled(env_.process.loop.now(), reason);
+  env_.state.because(env_.reachability.why());
+  if (line) owner_.on_warning(*line);
+}
+
+void PeerSession::on_later(const std::string& reason) {
+  const auto line = env_.reachability.told_to_wait(reason);
+  env_.state.because(reason);
+  if (line) owner_.on_warning(*line);
+}
+
+void PeerSession::on_refused(const std::string& reason) {
+  if (env_.absence.refused()) return owner_.end_session("the authority has no room there: " + reason);
+  owner_.finish("", make_error(ErrorCode::kRefused, "the authority refused us: " + reason + ". " + kRefusedHint));
+}
+
+void PeerSession::on_joined(const JoinAnswer& answer) {
+  env_.absence.joined(answer.stage, env_.run.spec ? std::optional(env_.run.spec->stage) : std::nullopt);
+  env_.reachability.admitted();
+  owner_.on_notice("stage " + std::to_string(answer.stage.value) + " of " +
+                   std::to_string(env_.run.config->pipeline.stages) + ": " + answer.reason);
+  if (env_.options.wish && *env_.options.wish != answer.stage)
+    owner_.on_warning(
+        "--stage " + std::to_string(env_.options.wish->value) + " is overridden: stage " +
+        std::to_string(answer.stage.value) + " is given, " + answer.reason +
+        ". HINT: a wish counts while every other stage has a member or the wished one has none, and where "
+        "nobody else holds the state that this machine has; join again when that is so");
+  build_stage(answer);
+}
+
+// ---- the stage ----
+void PeerSession::build_stage(const JoinAnswer& answer) {
+  const StageId stage = answer.stage;
+  auto spec = env_.run.spec_of(stage);
+  if (!spec)
+    return owner_.finish(
+        "", make_error(ErrorCode::kMalformed, "the manifest's split has no stage " + std::to_string(stage.value)));
+  if (env_.run.spec && env_.run.spec->stage != stage)
+    env_.announcing.withdraw(env_.run.spec->stage);  // that of the session before
+  env_.run.spec = std::move(spec);
+  env_.events.set_stage(stage);
+  announce();
+  const auto room = room_for_stage(*env_.run.spec);
+  if (!room.ok()) return on_stage_failed(room.error());
+  env_.run.serve_in(*room);
+  stage_ = std::make_unique<StagePlace>(
+      StagePlaceOptions{.config = env_.run.served,
+                        .spec = *env_.run.spec,
+                        .self = self_,
+                        .authority = authority_,
+                        .credits = env_.run.credits,
+                        .path_key = answer.path_key,
+                        .from_seed = answer.initialise,
+                        .deltas = env_.process.deltas,
+                        .base_folder = env_.options.base_folder},
+      StagePlaceEnvironment{
+          .loop = env_.process.loop,
+          .transport = transport_,
+          .membership = *membership_,
+          .device = env_.device,
+          .aside = env_.process.aside,
+          .events = env_.events,
+          .factory = env_.process.factory_of ? env_.process.factory_of(*env_.run.served) : env_.process.factory,
+          .rules = env_.rules,
+          .state = env_.state,
+          .kept = env_.kept,
+          .checkpointing = env_.checkpointing,
+          .session = lifetime_,
+          .on_serving = [this] { announce(); },
+          .on_failed = [this](Error error) { on_stage_failed(std::move(error)); }},
+      owner_);
+  stage_->build();
+}
+
+// A peer that served well where it came from goes back there; one that serves leaves in order.
+void PeerSession::on_stage_failed(Error error) {
+  if (stage_ && stage_->serving()) {
+    if (!env_.absence.failed(error)) return;
+    owner_.on_warning(error.message);
+    return !env_.absence.goes() || env_.absence.is(AbsencePhase::kMoving) ? leave() : void();
+  }
+  if (!env_.absence.came_from()) return owner_.finish("", std::move(error));
+  env_.absence.cannot_serve(env_.run.spec->stage);
+  const StageId back = env_.absence.go_back();
+  owner_.on_warning("this machine cannot serve stage " + std::to_string(env_.run.spec->stage.value) +
+                    " and goes back to stage " + std::to_string(back.value) + ": " + error.message);
+  owner_.end_session("it goes back to stage " + std::to_string(back.value));
+}
+
+Result<Room> PeerSession::room_for_stage(const StageSpec& spec) {
+  const auto& memory_free = env_.process.memory_free;
+  SHOAL_ASSIGN(Room room, env_.run.room_for_stage(spec, env_.options, memory_free ? memory_free() : std::nullopt));
+  if (!room.text.empty()) owner_.on_notice(room.text);  // before a byte of its state comes
+  return room;
+}
+
+void PeerSession::on_members(const MemberList& list) {
+  std::vector<PeerId> favoured = peers_of(list);
+  favoured.push_back(authority_);
+  transport_.favour(favoured);
+  if (stage_) stage_->on_members(list);
+}
+
+// ---- messages ----
+void PeerSession::on_message(const Remote& remote, Message message, TransferId transfer, std::uint64_t frame_bytes) {
+  if (!env_.state.in_session()) {
+    if (transfer != 0) transport_.refuse(remote.peer, transfer);
+    return;
+  }
+  const bool may_have_frames = std::visit(
+      [](const auto& m) { return AnyOf<decltype(m), Chunk, Extend, Forward, Gradient, RoundPart>; }, message);
+  if (transfer != 0 && !may_have_frames) return transport_.refuse(remote.peer, transfer);
+  const auto to_stage = [&] {
+    if (stage_)
+      stage_->on_message(remote, message, transfer, frame_bytes);
+    else if (transfer != 0)
+      transport_.refuse(remote.peer, transfer);
+  };
+  const auto note = [&](const Status& taken) {
+    if (taken.ok()) return;
+    if (const auto times = said_.due(std::string(name_of(taken.code())), env_.process.loop.now()))
+      log_warning("from the authority: ", taken.error().message, LogThrottle::text_of(*times));
+  };
+  std::visit(OneTaker{
+                 [&](const Manifest& m) {
+                   if (remote.peer == authority_ && !env_.run.config) on_manifest(m);
+                 },
+                 [&](const PeersQuery&) {
+                   if (auto records = env_.announcing.known()) send(remote.peer, Peers{*std::move(records)});
+                 },
+                 [&](const Peers& m) { env_.announcing.offer(m.records); },
+                 [&](const End& m) { on_end_message(remote, m); },
+                 // The stage's peer hears by them, too, that the authority is there.
+                 [&](const AnyOf<JoinAnswer, Members, MembersChange, BeatAck, Fenced, Goodbye> auto& m) {
+                   const bool takes = membership_ && remote.peer == authority_;
+                   if (takes) note(membership_->on_message(m));
+                   if (!takes || (!AnyOf<decltype(m), Fenced> && env_.state.in_session())) to_stage();
+                 },
+                 [&](const AnyOf<StateQuery, ChunkQuery, StateOffer, Chunk, Extend, Forward, Take, Busy, Have, Gone,
+                                 NeedKeyFrame, Progress, Gradient, Release, Renew, Waiting, Hint, Commit, CommitAck,
+                                 Step, RoundOpen, RoundPart, RoundCommit, RoundAbandon> auto&) { to_stage(); },
+                 // What the authority takes, and what a link keeps to itself.
+                 [](const AnyOf<JoinRequest, Beat, Leave, MembersQuery, RoundReport, ManifestQuery, Extended> auto&) {},
+                 [](const AnyOf<Hello, Ping, Pong, ByteCredit, DropTransfer> auto&) {},
+             },
+             message);
+}
+
+// The authority proved its key when the link came up; of anybody else the signature does.
+void PeerSession::on_end_message(const Remote& remote, const End& end) {
+  const bool is_signed = check_end(end, env_.options.run).ok();
+  if (!is_signed && remote.peer != authority_) {
+    log_debug("from ", short_name(remote.peer), ": an end of the run that the run's key did not sign");
+    return;
+  }
+  if (is_signed) env_.run.end = end;
+  if (membership_) (void)membership_->on_message(end);
+  if (!env_.state.is(PeerPhase::kOver)) on_end(end.reason);  // it asked for no place yet
+}
+
+void PeerSession::on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) {
+  if (!env_.state.in_session()) return;
+  if (stage_) stage_->on_frames(remote, transfer, frames);
+}
+
+// A machine that is told by another address than it comes from (a forwarded port, two networks) is dialled there once
+// it paid: with the requests behind the first answer that says so.
+void PeerSession::send_to_authority(Message message) {
+  std::vector<Bytes> frames;
+  if (std::holds_alternative<JoinRequest>(message) && !env_.reachability.why().empty())
+    frames.push_back(Bytes::copy_of(std::string(kDialPaymentBytes, '\0')));
+  send(authority_, std::move(message), std::move(frames));
+}
+void PeerSession::send(const PeerId& to, Message message, std::vector<Bytes> frames) {
+  if (const auto sent = transport_.send(to, std::move(message), std::move(frames)); !sent.ok())
+    log_debug("not sent: ", sent.error().message);
+}
+
+// ---- what others decide about the session ----
+void PeerSession::on_fenced(const std::string& reason) { owner_.end_session("fenced: " + reason); }
+void PeerSession::on_end(const std::string& reason) {
+  if (env_.state.is(PeerPhase::kOver)) return;
+  send_to_authority(Goodbye{});  // it need not wait for us
+  if (env_.run.end && membership_ && membership_->list())
+    for (const StageMembers& stage : membership_->list()->stages)
+      for (const Member& member : stage.members)
+        if (transport_.remote(member.peer)) send(member.peer, *env_.run.end);
+  if (env_.reachability.ever_admitted()) return owner_.finish("the run is over: " + reason, std::nullopt);
+  owner_.finish("", make_error(ErrorCode::kGone,
+                               "never admitted, and the run is over: " + reason +
+                                   (env_.reachability.why().empty() ? "" : " (" + env_.reachability.why() + ")")));
+}
+// ---- beats ----
+Beat PeerSession::make_beat() {
+  Beat beat;
+  if (env_.run.spec) beat.stage = env_.run.spec->stage;
+  beat.leaving = env_.absence.goes();
+  if (env_.run.spec && !(stage_ && stage_->serving()))
+    beat.held = env_.checkpointing.held(env_.run.spec->stage, env_.kept);
+  beat.capacity.memory_bytes = env_.options.memory_bytes > 0 ? env_.options.memory_bytes : env_.options.device_memory;
+  if (env_.process.memory_used) beat.capacity.memory_used = env_.process.memory_used();
+  if (env_.run.spec) beat.on_disk = env_.checkpointing.newest(env_.run.spec->stage);
+  if (stage_peer() == nullptr) return beat;
+  stage_->add_to(beat);
+  beat.movable = !env_.options.wish && !env_.options.once && beat.serving && !beat.leaving;
+  return beat;
+}
+
+// ---- look ----
+StagePeerStatus PeerSession::status() const {
+  return stage_peer() != nullptr ? stage_peer()->status() : StagePeerStatus{};
+}
+
+Traffic PeerSession::traffic() const {
+  const TransportCounters counters = transport_.counters();
+  const StagePeerStatus now = status();
+  return {.sent = counters.sent_bytes,
+          .received = counters.received_bytes,
+          .fp32 = now.fp32_bytes,
+          .payload = now.payload_bytes,
+          .deltas = now.bases.deltas,
+          .keys = now.bases.keys};
+}
+
+std::optional<std::pair<StageId, Version>> PeerSession::held_state() const {
+  if (const auto kept = env_.kept.newest()) return kept;
+  const StagePeer* const here = stage_peer();
+  if (here != nullptr && here->version() > Version(0)) return std::pair{env_.run.spec->stage, here->version()};
+  return std::nullopt;
+}
+
+bool PeerSession::holds_alone() const { return membership_ && membership_->last_holder() && held_state().has_value(); }
+
+// ---- the directory ----
+Announcing::Facts PeerSession::facts() const {
+  const StagePeerStatus now = status();
+  const Traffic all = env_.traffic.total(traffic());
+  return {.session = self_,
+          .stage = env_.run.spec->stage,
+          .version = now.version,
+          .rate = now.rate,
+          .queue_seconds = now.queue_ms / 1000.0,
+          .serving = stage_ && stage_->serving() && !env_.absence.goes() && !env_.state.is(PeerPhase::kOver),
+          .device = env_.options.device,
+          .memory_bytes = env_.run.memory_needed(env_.options),  // as the line says
+          .activation_codec = now.activation_codec,
+          .gradient_codec = now.gradient_codec,
+          .rtt = transport_.stats(authority_).rtt,
+          .on_disk = env_.checkpointing.newest(env_.run.spec->stage),
+          .sent = all.sent,
+          .received = all.received};
+}
+
+void PeerSession::announce() {
+  if (env_.run.spec) env_.announcing.announce(facts());
+}
+
+}  // namespace shoal
