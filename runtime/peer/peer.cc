@@ -182,9 +182,9 @@ void Peer::look_up_authority() {
     if (record->ended)
       return session_ ? session_->on_end(*record->ended) : finish("the run is over: " + *record->ended, {});
     if (!session_) return;  // paused meanwhile
-    if (record->addresses.empty()) return;
-    options_.authority_addresses = record->addresses;
-    session_->transport().learn(as_peer(options_.run), record->addresses);
+    if (!record->whereabouts.dialable()) return;
+    options_.authority = record->whereabouts;
+    session_->transport().learn(as_peer(options_.run), record->whereabouts);
   }));
 }
 

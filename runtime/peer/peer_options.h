@@ -23,8 +23,8 @@ namespace shoal {
 struct PeerOptions {
   KeyPair key;
   RunId run;  // also the authority's PeerId
-  std::vector<std::string> authority_addresses;
-  std::vector<std::string> addresses;  // our own, for others to dial
+  Whereabouts authority;
+  Whereabouts whereabouts;  // our own, for others to dial
   std::optional<StageId> wish;
   std::string device;  // for people
   std::string name{};  // for people, by its owner (common/peer_name.h); empty: none

@@ -31,9 +31,9 @@ PeerSession::PeerSession(Session self, PeerSessionEnvironment environment, Sessi
                   .self = env_.options.key.id(),
                   .session = self,
                   .role = PeerRole::kPeer,
-                  .addresses = env_.options.addresses}) {
+                  .whereabouts = env_.options.whereabouts}) {
   transport_.set_listener(this);
-  transport_.learn(authority_, env_.options.authority_addresses);
+  transport_.learn(authority_, env_.options.authority);
 }
 
 // ---- from its owner ----
@@ -98,7 +98,7 @@ void PeerSession::start_membership() {
   options.request.wish = env_.absence.wish() ? env_.absence.wish() : env_.options.wish;
   options.request.device = env_.options.device;
   options.request.name = env_.options.name;
-  options.request.addresses = env_.options.addresses;
+  options.request.whereabouts = env_.options.whereabouts;
   options.request.held_stage = env_.kept.stage();
   if (env_.kept.stage()) options.request.held = env_.checkpointing.held(*env_.kept.stage(), env_.kept);
   membership_ =
