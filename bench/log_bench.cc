@@ -49,7 +49,7 @@ Result<LogFigures> measure(const LogBenchOptions& options, const std::string& fo
     figures.rss = resident_bytes();
     figures.rounds = feed.tally().rounds;
     figures.sessions = feed.sessions();
-    figures.lost = feed.book().lost();
+    figures.lost = feed.book().lost().pairs();
     figures.compactions = feed.compactions();
     figures.most_bytes = feed.most_bytes();
     committed = feed.book().committed();
@@ -65,7 +65,7 @@ Result<LogFigures> measure(const LogBenchOptions& options, const std::string& fo
   SHOAL_TRY(resumed.open());
   figures.resume_s = seconds_of(monotonic_now() - began);
   if (resumed.book().committed() != committed || resumed.tally().rounds != figures.rounds ||
-      resumed.book().lost() != figures.lost)
+      resumed.book().lost().pairs() != figures.lost)
     return make_error(ErrorCode::kCorrupt, "what was resumed is not what was written");
   return figures;
 }

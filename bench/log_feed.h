@@ -137,7 +137,7 @@ class LogFeed final : private AuthorityPort {
                                              const std::vector<std::uint64_t>& serials) const override {
     return book_.unfit_for_round(stage, session, serials);
   }
-  Version settled(StageId stage) const override { return book_.settled(stage); }
+  Version settled(StageId stage) const override { return book_.done().settled(stage); }
   std::uint64_t paths_logged() const override { return book_.committed(); }
   void on_session_over(const Session& session, StageId, const std::string& why) override {
     loop_.post([this, session, why] {
@@ -194,7 +194,7 @@ class LogFeed final : private AuthorityPort {
     }
   }
   void write_done() {
-    if (!book_.done_dirty()) return;
+    if (!book_.done().dirty()) return;
     trainer_log_->append(book_.done_record());
     trainer_log_->sync([this](const Status& status) {
       if (!status.ok()) return fail(status.error().message);
@@ -204,7 +204,7 @@ class LogFeed final : private AuthorityPort {
     });
   }
   void finish_when_done() {
-    if (book_.committed() < options_.microbatches || book_.done_left() || book_.done_dirty()) return;
+    if (book_.committed() < options_.microbatches || book_.done().left() || book_.done().dirty()) return;
     for (const BenchStage& stage : stages_)
       if (stage.round_due) return;
     loop_.stop();

@@ -1,6 +1,6 @@
 #pragma once
 // A log of records in an append-only file: framing, sums, and where what is whole ends. What a record says is its
-// owner's (router/commit_log.cc, authority/authority_log.cc).
+// owner's (router/trainer_records.h, authority/authority_log.cc).
 //
 // File = head, records back to back; all numbers little-endian.
 //   head, 16 bytes:  "shoallog", u16 kind, u16 version, u32 CRC-32C of the 12 bytes before

@@ -1,14 +1,25 @@
-// What is decided and followed; its bytes: commit_log.cc.
 #include "router/commit_book.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "events/lost_causes.h"
 
 namespace shoal {
 
+namespace {
+
+constexpr std::uint64_t kSerialMax = 1ull << 62;   // no run comes near it
+constexpr std::uint64_t kReplayGapMax = 1u << 20;  // ids that are skipped at a time; a window is far below it
+
+PathRecord path_of(std::uint64_t serial, const CommitBook::Logged& logged) {
+  return {serial, logged.loss_sum, logged.targets, logged.path};
+}
+
+}  // namespace
+
 CommitBook::CommitBook(std::uint64_t trainer, std::uint16_t stages, std::uint64_t window)
-    : trainer_(trainer), stages_(stages), window_(window), heard_(stages), settled_(stages), writing_heard_(stages) {}
+    : trainer_(trainer), stages_(stages), window_(window), done_(stages) {}
 
 std::optional<MicrobatchId> CommitBook::next() const {
   const std::uint64_t serial = reissue_.empty() ? next_serial_ : *reissue_.begin();
@@ -32,7 +43,7 @@ Bytes CommitBook::log(const MicrobatchId& id, const Gradient& gradient) {
   logged.loss_sum = gradient.loss_sum;
   logged.targets = gradient.targets;
   for (const EntryName& entry_name : logged.path) by_entry_[entry_name] = id.serial;
-  Bytes record = path_record(id.serial, logged);
+  Bytes record = bytes_of(path_of(id.serial, logged));
   open_.erase(id.serial);
   unanswered_.insert(id.serial);
   logged_.emplace(id.serial, std::move(logged));
@@ -179,15 +190,14 @@ std::vector<CommitBook::Listing> CommitBook::on_round_commit(
           static_cast<std::size_t>(std::find(logged.path.begin(), logged.path.end(), entry_name) - logged.path.begin());
       if (logged.stages[stage] == StageState::kMerged) continue;
       if (logged.stages[stage] == StageState::kLost) {
-        contradictions.push_back(listings_.at(entry_name));
+        contradictions.push_back(*lost_.find(entry_name));
         continue;
       }
       set(microbatch, logged, stage, StageState::kMerged, "");
       merged({trainer_, microbatch}, StageId(static_cast<std::uint16_t>(stage)), entry_name);
     }
   contradictions_ += contradictions.size();
-  heard_[commit.stage.value] = std::max(heard_[commit.stage.value], commit.version);
-  if (done_.empty() && writing_.empty()) settled_ = heard_;
+  done_.hear(commit.stage, commit.version);
   raise_low();
   return contradictions;
 }
@@ -219,10 +229,7 @@ std::vector<CommitBook::Listing> CommitBook::list_rest(std::string_view cause) {
 }
 
 void CommitBook::done_durable() {
-  for (const Done& item : writing_)
-    if (const auto it = undurable_.find(item.serial); --it->second == 0) undurable_.erase(it);
-  writing_.clear();
-  if (writing_all_) settled_ = writing_heard_;
+  done_.durable();
   raise_low();
 }
 
@@ -269,48 +276,120 @@ void CommitBook::set(std::uint64_t serial, Logged& logged, std::size_t stage, St
   if (logged.stages[stage] == state) return;
   logged.stages[stage] = state;
   const bool lost = state == StageState::kLost;
-  const std::string kept(cause.substr(0, kCauseMax));
-  done_.push_back({serial, static_cast<std::uint16_t>(stage), lost, kept});
-  ++undurable_[serial];
-  if (!lost) return;
-  ++lost_;
-  const Listing listing{{trainer_, serial}, StageId(static_cast<std::uint16_t>(stage)), logged.path[stage], kept};
-  listings_.insert_or_assign(listing.entry_name, listing);
-  if (is_lost_by_end(cause)) left_at_end_.push_back(listing);
-}
-
-void CommitBook::count_loss(const Listing& listing, std::uint64_t pairs, Losses& losses) const {
-  const auto line = std::tuple(listing.entry_name.session.peer_tag, listing.stage, listing.cause);
-  if (losses.size() < kLossesMax || losses.contains(line))
-    losses[line] += pairs;
-  else
-    losses[{0, listing.stage, "other causes"}] += pairs;
-}
-
-CommitBook::Losses CommitBook::losses() const {
-  Losses all = losses_below_;
-  for (const auto& [entry_name, listing] : listings_) count_loss(listing, 1, all);
-  return all;
+  const std::string kept(cause.substr(0, LostBook::kCauseMax));
+  done_.add({serial, static_cast<std::uint16_t>(stage), lost, kept});
+  if (lost) lost_.add({{trainer_, serial}, StageId(static_cast<std::uint16_t>(stage)), logged.path[stage], kept});
 }
 
 void CommitBook::raise_low() {
   while (true) {
     const auto it = logged_.find(low_);
-    if (it == logged_.end() || !it->second.durable || undurable_.contains(low_)) return;
+    if (it == logged_.end() || !it->second.durable || done_.holds(low_)) return;
     for (const StageState state : it->second.stages)
       if (state <= StageState::kCommitted) return;
     for (const EntryName& entry_name : it->second.path) {
       by_entry_.erase(entry_name);
-      const auto listing = listings_.find(entry_name);
-      if (listing == listings_.end()) continue;
-      count_loss(listing->second, 1, losses_below_);
-      ++lost_below_;
-      listings_.erase(listing);
+      lost_.pass(entry_name);
     }
     targets_below_ += it->second.targets;
     logged_.erase(it);
     ++low_;
   }
+}
+
+// ---- the log ----
+std::vector<DoneItem> CommitBook::decided() const {
+  std::vector<DoneItem> items;
+  for (const auto& [serial, logged] : logged_)
+    for (std::uint16_t k = 0; k < stages_; ++k) {
+      if (logged.stages[k] < StageState::kMerged) continue;
+      const Listing* const listing = lost_.find(logged.path[k]);
+      items.push_back({serial, k, logged.stages[k] == StageState::kLost, listing == nullptr ? "" : listing->cause});
+    }
+  return items;
+}
+
+std::vector<Bytes> CommitBook::compacted() const {
+  SHOAL_CHECK(!ended_ && lost_.left_at_end().empty());
+  const std::vector<Version>& heard = done_.heard();
+  std::vector<Bytes> records;
+  records.push_back(header_record());
+  if (life_) records.push_back(bytes_of(*life_));
+  records.push_back(bytes_of(BaseRecord{low_, targets_below_, heard, lost_.below()}));
+  for (const auto& [serial, logged] : logged_) records.push_back(bytes_of(path_of(serial, logged)));
+  const std::vector<DoneItem> items = decided();
+  for (auto at = items.begin(); at != items.end();) {
+    const auto end = at + std::min<std::ptrdiff_t>(items.end() - at, kDoneItemsMax);
+    records.push_back(bytes_of(DoneRecord{{at, end}, heard, end == items.end()}));
+    at = end;
+  }
+  return records;
+}
+
+Status CommitBook::replay(ByteView bytes) {
+  SHOAL_ASSIGN(const TrainerRecord record, parse_trainer_record(bytes, stages_));
+  if (!header_seen_ && !std::holds_alternative<HeaderRecord>(record) && !std::holds_alternative<EndRecord>(record))
+    return make_error(ErrorCode::kCorrupt, "the trainer's log does not begin with its header");
+  return std::visit([this](const auto& r) { return apply(r); }, record);
+}
+
+Status CommitBook::apply(const HeaderRecord& record) {
+  if (record.trainer != trainer_ || record.stages != stages_)
+    return make_error(ErrorCode::kForeign,
+                      "the log belongs to another run: it was begun with another run.key, or another number of "
+                      "stages. HINT: put back the run.key that was made with it");
+  header_seen_ = true;
+  return {};
+}
+
+Status CommitBook::apply(const LifeRecord& record) {
+  life_ = record;
+  return {};
+}
+
+Status CommitBook::apply(const PathRecord& record) {
+  const std::uint64_t serial = record.serial;
+  const std::uint64_t skipped = serial > next_serial_ ? serial - next_serial_ : 0;
+  if (skipped > kReplayGapMax || reissue_.size() + skipped > kReplayGapMax) return bad_trainer_record();
+  if (serial < low_ || logged_.contains(serial))
+    return make_error(ErrorCode::kCorrupt, "microbatch " + std::to_string(serial) + " is logged twice");
+  ++committed_;
+  committed_targets_ += record.targets;
+  for (const EntryName& entry_name : record.path) by_entry_[entry_name] = serial;
+  for (; next_serial_ <= serial; ++next_serial_) reissue_.insert(next_serial_);
+  reissue_.erase(serial);
+  Logged& logged = logged_[serial];
+  logged.path = record.path;
+  logged.stages.assign(stages_, StageState::kOutstanding);
+  logged.loss_sum = record.loss_sum;
+  logged.targets = record.targets;
+  logged.durable = true;
+  unanswered_.insert(serial);
+  return {};
+}
+
+Status CommitBook::apply(const BaseRecord& record) {
+  // It stands for the records before it, so there are none.
+  if (next_serial_ != 0 || low_ != 0 || record.low > kSerialMax) return bad_trainer_record();
+  low_ = next_serial_ = committed_ = record.low;
+  committed_targets_ = targets_below_ = record.targets;
+  lost_.restore(record.lost);
+  done_.replayed(record.heard, true);
+  return {};
+}
+
+Status CommitBook::apply(const DoneRecord& record) {
+  for (const DoneItem& item : record.items)
+    if (const auto it = logged_.find(item.serial); it != logged_.end() && item.stage < stages_)
+      set(item.serial, it->second, item.stage, item.lost ? StageState::kLost : StageState::kMerged, item.cause);
+  done_.replayed(record.heard, record.all);
+  raise_low();
+  return {};
+}
+
+Status CommitBook::apply(const EndRecord&) {
+  ended_ = true;
+  return {};
 }
 
 }  // namespace shoal

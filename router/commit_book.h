@@ -13,22 +13,19 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "common/bytes.h"
 #include "common/ids.h"
-#include "common/record_log.h"
 #include "common/result.h"
+#include "router/done_queue.h"
+#include "router/lost_book.h"
+#include "router/trainer_records.h"
 #include "transport/messages.h"
 
 namespace shoal {
-
-// Framing and torn tails: common/record_log.h. What is called a record here is its payload.
-inline constexpr LogFormat kTrainerLog{.name = "trainer's log", .kind = 1, .version = 4, .record_bytes_max = 1u << 20};
 
 class CommitBook {
  public:
@@ -43,26 +40,7 @@ class CommitBook {
     std::uint64_t targets = 0;
     bool durable = false;
   };
-  struct Listing {
-    MicrobatchId microbatch;
-    StageId stage;
-    EntryName entry_name;
-    std::string cause;
-  };
-  // (microbatch, stage) pairs that were lost: by peer (Session::peer_tag), stage and cause.
-  using Losses = std::map<std::tuple<std::uint64_t, StageId, std::string>, std::uint64_t>;
-  static constexpr std::size_t kCauseMax = 100;    // bytes of a cause that are kept
-  static constexpr std::size_t kLossesMax = 4096;  // lines; further ones go by stage alone, as "other causes"
-  // Where one life of the trainer began. A run goes on with the text it was begun with: another one under the same
-  // serials would be other samples.
-  struct Life {
-    Session session;
-    std::uint64_t cursor = 0;   // the next serial
-    std::uint32_t epoch = 0;    // of the sample at the cursor
-    std::uint64_t samples = 0;  // that the text is cut into
-    Digest text;                // BLAKE2b-256 of the token file
-    bool operator==(const Life&) const = default;
-  };
+  using Listing = LostBook::Listing;
 
   CommitBook(std::uint64_t trainer, std::uint16_t stages, std::uint64_t window = kWindow);
   // Reads the log of an earlier life. What it says is told to nobody before the log is synced: RecordLog::settled().
@@ -71,9 +49,9 @@ class CommitBook {
   // The records of a log that says what this one has said so far, to take its place (RecordLog::compact). REQUIRES: the
   // run has not ended, and nothing was listed for its end.
   std::vector<Bytes> compacted() const;
-  Bytes header_record() const;  // the first record of a log
-  Bytes life_record(const Life& life);
-  const std::optional<Life>& life() const { return life_; }  // the newest one; none in a log of no life
+  Bytes header_record() const { return bytes_of(HeaderRecord{trainer_, stages_}); }
+  Bytes life_record(const LifeRecord& life) { return bytes_of(life_.emplace(life)); }
+  const std::optional<LifeRecord>& life() const { return life_; }  // the newest one; none in a log of no life
 
   // ---- issuing ----
   // The next id that may be issued: unlogged ids of an earlier life first. nullopt: the window is full (waiting_for()
@@ -111,31 +89,21 @@ class CommitBook {
       const RoundCommit& commit, const std::function<void(const MicrobatchId&, StageId, const EntryName&)>& merged);
   // The session is over; its entries that no committed round named are lost.
   std::vector<Listing> on_session_over(const Session& session, std::string_view cause);
-  // The run is over: durable before END is sent, so that a resumed process knows.
-  Bytes end_record() const;
-  bool ended() const { return ended_; }
+  bool ended() const { return ended_; }  // the log says so (EndRecord): durable before END is sent
   // Lists whatever is neither merged nor lost; used when nothing more can secure it.
   std::vector<Listing> list_rest(std::string_view cause);
-  // What was merged or lost since the last call, as much as one record takes. Written lazily: while done_dirty(),
-  // which is false as long as one is on its way to the disk; and before the log is closed, until nothing is left.
-  Bytes done_record();
-  bool done_left() const { return !done_.empty(); }
-  bool done_dirty() const { return !done_.empty() && writing_.empty(); }
+  // What was merged or lost since the last call, as much as one record takes.
+  Bytes done_record() { return bytes_of(done_.take()); }
   // The last done_record() is durable. Only now may low() pass what it names: below low() peers forget, and a listing
   // that nobody can repeat would be lost with this process.
   void done_durable();
+  const DoneQueue& done() const { return done_; }
   std::uint16_t stages() const { return stages_; }
-  // Among the stage's rounds that were brought to this book (on_round_commit), the newest version. As the log says it,
-  // once it is replayed.
-  Version heard(StageId stage) const { return heard_[stage.value]; }
-  // All that follows from the stage's rounds up to this version is durable: nobody needs to say it again.
-  Version settled(StageId stage) const { return settled_[stage.value]; }
-
   std::uint64_t low() const { return low_; }
   const Logged* find(const MicrobatchId& id) const;
   std::uint64_t committed() const { return committed_; }
   std::uint64_t committed_targets() const { return committed_targets_; }
-  std::uint64_t lost() const { return lost_; }
+  const LostBook& lost() const { return lost_; }
   std::uint64_t contradictions() const { return contradictions_; }
   // Whether an entry of it is already in the log (above low): a path that repeats one is malformed.
   bool names_any(const std::vector<EntryName>& path) const;
@@ -148,31 +116,18 @@ class CommitBook {
   // The sessions whose entries hold the low-water mark down; none: all of it is decided, or it is not logged yet.
   std::vector<Session> holding_up() const;
   std::string waiting_for() const;  // for people: the session that holds the window up
-  Losses losses() const;
-  // What the run's end left without a round (is_lost_by_end).
-  const std::vector<Listing>& left_at_end() const { return left_at_end_; }
 
  private:
   void set(std::uint64_t serial, Logged& logged, std::size_t stage, StageState state, std::string_view cause);
   void raise_low();
   CommitItem from_stage(std::uint64_t serial, const Logged& logged, std::size_t stage) const;
-  struct Done {
-    std::uint64_t serial;
-    std::uint16_t stage;
-    bool lost;
-    std::string cause;
-  };
-  Bytes path_record(std::uint64_t serial, const Logged& logged) const;
-  // `all`: nothing more follows from the rounds up to heard().
-  Bytes bytes_of(std::span<const Done> items, bool all) const;
-  Bytes life_bytes() const;
-  Bytes base_record() const;
-  std::vector<Done> decided() const;  // above low()
-  Status replay_path(ByteView record);
-  Status replay_done(ByteView record);
-  Status replay_life(ByteView record);
-  Status replay_base(ByteView record);
-  void count_loss(const Listing& listing, std::uint64_t pairs, Losses& losses) const;
+  std::vector<DoneItem> decided() const;  // above low()
+  Status apply(const HeaderRecord& record);
+  Status apply(const LifeRecord& record);
+  Status apply(const PathRecord& record);
+  Status apply(const DoneRecord& record);
+  Status apply(const BaseRecord& record);
+  Status apply(const EndRecord&);
 
   std::uint64_t trainer_;
   std::uint16_t stages_;
@@ -181,22 +136,16 @@ class CommitBook {
   std::uint64_t next_serial_ = 0;
   std::uint64_t low_ = 0;
   bool ended_ = false;
-  std::optional<Life> life_;
+  std::optional<LifeRecord> life_;
   std::set<std::uint64_t> open_, reissue_;
   std::map<std::uint64_t, Logged> logged_;      // serial -> above low
   mutable std::set<std::uint64_t> unanswered_;  // serials of logged_ with an outstanding entry, and some that had one
   std::map<EntryName, std::uint64_t> by_entry_;
   std::map<std::uint64_t, std::map<Session, StageId>> askers_;  // of microbatches that are not durable yet
-  std::set<Session> over_;                 // ended sessions: no round will name their later entries
-  std::map<EntryName, Listing> listings_;  // above low
-  Losses losses_below_;                    // below low
-  std::vector<Listing> left_at_end_;
-  std::uint64_t targets_below_ = 0, lost_below_ = 0;
-  std::vector<Done> done_, writing_;
-  bool writing_all_ = false;  // writing_ has all that follows from the rounds up to writing_heard_
-  std::vector<Version> heard_, settled_, writing_heard_;  // by stage
-  std::map<std::uint64_t, std::size_t> undurable_;        // serial -> how many of its items are in done_ or writing_
-  std::uint64_t committed_ = 0, committed_targets_ = 0, lost_ = 0, contradictions_ = 0;
+  std::set<Session> over_;  // ended sessions: no round will name their later entries
+  LostBook lost_;
+  DoneQueue done_;
+  std::uint64_t targets_below_ = 0, committed_ = 0, committed_targets_ = 0, contradictions_ = 0;
 };
 
 }  // namespace shoal

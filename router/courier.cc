@@ -24,79 +24,33 @@ Courier::Courier(HopOwner& owner, Neighbours& neighbours, CourierOptions options
       health_(neighbours.health()),
       rates_(neighbours.rates()),
       options_(options),
-      policy_(std::move(policy)) {}
+      policy_(std::move(policy)),
+      hops_(owner, neighbours) {}
 
 // ---- hops ----
 
 void Courier::open(HopSpec spec, TimePoint now) {
-  const MicrobatchId id = spec.microbatch;
-  SHOAL_CHECK(!hops_.contains(id));
-  active_.insert(id);
-  Hop& hop = hops_[id];
-  hop.spec = std::move(spec);
-  hop.answered = now;
+  Hop& hop = hops_.open(std::move(spec), now);
   if (hop.spec.hint) {
     const GradientHint hint = *hop.spec.hint;
-    take(id, hint, now);
+    take(hop.spec.microbatch, hint, now);
   } else {
     ask(hop, now);
   }
 }
 
-bool Courier::waiting(const MicrobatchId& microbatch) const {
-  const auto it = hops_.find(microbatch);
-  return it != hops_.end() && !it->second.won;
-}
-
-void Courier::drop_hop(const MicrobatchId& microbatch, Drop how) {
-  const auto it = hops_.find(microbatch);
-  if (it == hops_.end()) return;
-  set_parked(it->second, false);
-  while (!it->second.children.empty()) drop_child(it->second, it->second.children.back().lease, how);
-  active_.erase(microbatch);
-  hops_.erase(it);
-}
-
-void Courier::commit(const MicrobatchId& microbatch) {
-  const auto it = hops_.find(microbatch);
-  if (it == hops_.end() || it->second.committed) return;
-  Hop& hop = it->second;
-  hop.committed = true;
-  active_.erase(microbatch);
-  if (hop.won)
-    if (Child* winner = hop.child_of(*hop.won)) {
-      end_branch(microbatch, *winner, BranchEnd::kSettled);
-      give_back(*winner);
-    }
-  if (hop.won && !hop.below.empty()) {
-    Commit message;
-    message.items.push_back({microbatch, hop.below});
-    neighbours_.send(hop.won_session, std::move(message));
-  }
-}
-
-void Courier::forget_below(const Low& low) {
-  const MicrobatchId end{low.trainer, low.low};
-  std::vector<MicrobatchId> old;
-  for (auto it = hops_.lower_bound({low.trainer, 0}); it != hops_.end() && it->first < end; ++it)
-    if (it->second.committed) old.push_back(it->first);
-  for (const MicrobatchId& id : old) forget(id);
-}
-
 void Courier::take(const MicrobatchId& microbatch, const GradientHint& hint, TimePoint now) {
-  const auto it = hops_.find(microbatch);
-  if (it == hops_.end() || it->second.won) return;
-  Hop& hop = it->second;
-  if (hop.child_of(hint.session) != nullptr) return;  // a claim there stands already
+  Hop* const hop = hops_.find(microbatch);
+  if (hop == nullptr || hop->won) return;
+  if (hop->child_of(hint.session) != nullptr) return;  // a claim there stands already
   ++counters_.repoints;
-  make_room(hop, kChildrenMax + 1);
-  ask_peer(hop, hint.session, hint, now);
+  hops_.make_room(*hop, kChildrenMax + 1);
+  ask_peer(*hop, hint.session, hint, now);
 }
 
 void Courier::reject(const MicrobatchId& microbatch, const std::string& why, TimePoint now, Fault fault) {
-  const auto it = hops_.find(microbatch);
-  if (it == hops_.end() || !it->second.won) return;
-  Hop& hop = it->second;
+  if (hops_.find(microbatch) == nullptr || hops_.waiting(microbatch)) return;
+  Hop& hop = hops_.at(microbatch);
   const Session bad = hop.won_session;
   const Lease lease = *hop.won;
   owner_.write(claim_event(EventKind::kGradientRejected, microbatch, bad, lease, why));
@@ -105,7 +59,7 @@ void Courier::reject(const MicrobatchId& microbatch, const std::string& why, Tim
                 LogThrottle::text_of(*times));
   if (fault == Fault::kSenders) health_.missed(bad, now);
   hop.tried[bad].not_before = now + kRejectedFor;
-  drop_child(hop, lease, Drop::kReleased);
+  hops_.drop_child(hop, lease, HopBook::Drop::kReleased);
   hop.won.reset();
   hop.below.clear();
   ask(hop, now);
@@ -152,10 +106,10 @@ bool Courier::on_frames(const Remote& from, TransferId transfer, Result<std::vec
 void Courier::note_heard(const Session& from, TimePoint now) { health_.heard(from, now, rates_.in_flight(from) > 0); }
 
 void Courier::on_busy(const Session& from, const Busy& message, TimePoint now) {
-  Hop* hop = find(message.lease, from);
+  Hop* hop = hops_.find(message.lease, from);
   if (hop == nullptr || hop->won) return;
   ++counters_.busy;
-  Child* child = hop->child_of(message.lease);
+  Hop::Child* child = hop->child_of(message.lease);
   const TimePoint answered = hop->answered;
   note_answer(*hop, *child, now);
   // What nobody can use is stranded here in the end: another replica of ours is asked for it.
@@ -163,7 +117,7 @@ void Courier::on_busy(const Session& from, const Busy& message, TimePoint now) {
   if (child->transfer != 0) neighbours_.drop(from, child->transfer);
   rates_.report_queue(from, std::chrono::milliseconds(message.queue_ms), now);
   if (message.reason == BusyReason::kNoCredit) {
-    give_back(*child);
+    hops_.give_back(*child);
     health_.refused(from, child->asked, now);
   } else {
     hop->tried[from].not_before = now + (message.reason == BusyReason::kCrowded ? kCrowdedFor : kUnfitFor);
@@ -172,18 +126,18 @@ void Courier::on_busy(const Session& from, const Busy& message, TimePoint now) {
 }
 
 void Courier::on_have(const Session& from, const Have& message, TimePoint now) {
-  Hop* hop = find(message.lease, from);
+  Hop* hop = hops_.find(message.lease, from);
   if (hop == nullptr || hop->won) return;
-  Child* child = hop->child_of(message.lease);
+  Hop::Child* child = hop->child_of(message.lease);
   note_accepted(*hop, *child, now);
   if (child->transfer != 0) neighbours_.drop(from, child->transfer);
   child->transfer = 0;
-  end_branch(hop->spec.microbatch, *child, BranchEnd::kAborted);
+  hops_.end_branch(hop->spec.microbatch, *child, BranchEnd::kAborted);
   enter(*hop, *child, HopPhase::kBelow, now);
 }
 
 void Courier::on_gone(const Session& from, const Gone& message, TimePoint now) {
-  Hop* hop = find(message.lease, from);
+  Hop* hop = hops_.find(message.lease, from);
   if (hop == nullptr || hop->won) return;  // won: what is counted below may be lost; Commit will find out
   ++counters_.gone;
   note_answer(*hop, *hop->child_of(message.lease), now);
@@ -191,16 +145,16 @@ void Courier::on_gone(const Session& from, const Gone& message, TimePoint now) {
 }
 
 void Courier::on_gradient_header(const Remote& from, const Gradient& message, TransferId transfer, TimePoint now) {
-  Hop* hop = find(message.lease, from.session);
+  Hop* hop = hops_.find(message.lease, from.session);
   if (hop == nullptr) {
     ++counters_.late;
-    release(from.session, message.lease);
+    hops_.release(from.session, message.lease);
   }
   if (hop == nullptr || hop->won) {
     if (transfer != 0) neighbours_.refuse(from, transfer);
     return;
   }
-  Child* child = hop->child_of(message.lease);
+  Hop::Child* child = hop->child_of(message.lease);
   note_accepted(*hop, *child, now);
   if (child->phase != HopPhase::kBackward) enter(*hop, *child, HopPhase::kBackward, now);
   if (transfer == 0)
@@ -210,13 +164,13 @@ void Courier::on_gradient_header(const Remote& from, const Gradient& message, Tr
 }
 
 void Courier::on_gradient(const Session& from, const Gradient& message, std::vector<Bytes> frames, TimePoint now) {
-  Hop* hop = find(message.lease, from);
+  Hop* hop = hops_.find(message.lease, from);
   if (hop == nullptr) {
     ++counters_.late;
-    return release(from, message.lease);
+    return hops_.release(from, message.lease);
   }
   if (hop->won) return;  // a repeat
-  Child* child = hop->child_of(message.lease);
+  Hop::Child* child = hop->child_of(message.lease);
   if (hop->spec.kind == ForwardKind::kTrain) {  // what has no backward tells nothing of the time of what has one
     if (child->phase == HopPhase::kBackward) neighbours_.observe(from, HopKind::kBackward, now - child->since);
     if (!child->take) rates_.finished(from, child->took + (now - child->since), child->predicted, now);
@@ -228,11 +182,11 @@ void Courier::on_gradient(const Session& from, const Gradient& message, std::vec
   hop->below = message.path;
   const MicrobatchId id = hop->spec.microbatch;
   std::vector<Lease> losers;
-  for (const Child& other : hop->children)
+  for (const Hop::Child& other : hop->children)
     if (other.lease != message.lease) losers.push_back(other.lease);
-  for (const Lease& lease : losers) drop_child(*hop, lease, Drop::kReleased);
+  for (const Lease& lease : losers) hops_.drop_child(*hop, lease, HopBook::Drop::kReleased);
   rates_.ended(from);
-  set_parked(*hop, false);
+  hops_.set_parked(*hop, false);
   const bool own = !message.path.empty() && message.path.front().session == from;
   if (hop->spec.kind == ForwardKind::kTrain && !own) return on_forged_path(from, id, now);
   owner_.on_won(id, message, std::move(frames));
@@ -241,14 +195,14 @@ void Courier::on_gradient(const Session& from, const Gradient& message, std::vec
 void Courier::on_progress(const Session& from, const Progress& message, TimePoint now) {
   note_reached(now);
   for (const ProgressItem& item : message.items) {
-    Hop* hop = find(item.lease, from);
+    Hop* hop = hops_.find(item.lease, from);
     if (hop == nullptr) {
-      release(from, item.lease);
+      hops_.release(from, item.lease);
       continue;
     }
     rates_.report_queue(from, std::chrono::milliseconds(message.queue_ms), now);
     rates_.report_working(from, message.job_ms > 0);
-    Child* child = hop->child_of(item.lease);
+    Hop::Child* child = hop->child_of(item.lease);
     const TimePoint answered = hop->answered;
     note_accepted(*hop, *child, now);
     if (item.phase == HopPhase::kStranded) hop->answered = answered;  // of no use to this hop
@@ -263,9 +217,9 @@ void Courier::on_progress(const Session& from, const Progress& message, TimePoin
 }
 
 void Courier::on_waiting(const Session& from, const Waiting& message, TimePoint now) {
-  const auto it = hops_.find(message.microbatch);
-  if (it == hops_.end() || it->second.won || !it->second.tried.contains(message.silent)) return;
-  Hop& hop = it->second;
+  Hop* const found = hops_.find(message.microbatch);
+  if (found == nullptr || found->won || !found->tried.contains(message.silent)) return;
+  Hop& hop = *found;
   const GradientHint hint{from, message.entry_name};
   // A child younger than the silent one computes the stage again: tell it where the gradient waits.
   if (!hop.children.empty() && hop.children.back().session != message.silent) {
@@ -273,7 +227,7 @@ void Courier::on_waiting(const Session& from, const Waiting& message, TimePoint 
     return;
   }
   if (const Choice choice = choose(hop, true, now); choice.peer) {
-    make_room(hop, kChildrenMax + 1);
+    hops_.make_room(hop, kChildrenMax + 1);
     ask_peer(hop, *choice.peer, hint, now);
   }
   // Nobody to ask: the gradient is found again when a peer comes back and routes there, or its lease runs out.
@@ -289,11 +243,11 @@ Session Courier::on_link_down(const Remote& remote, TimePoint now) {
   std::erase_if(gradients_, [&](const auto& item) { return item.first.peer == remote.peer; });
   const Session session = neighbours_.on_link_down(remote, now);
   std::vector<MicrobatchId> hit;
-  for (const MicrobatchId& id : active_)
+  for (const MicrobatchId& id : hops_.active())
     if (const Hop& hop = hops_.at(id); !hop.won && !hop.children.empty() && hop.children.back().session == session)
       hit.push_back(id);
   for (const MicrobatchId& id : hit)
-    if (const auto it = hops_.find(id); it != hops_.end()) fire(it->second, "link_down", now);
+    if (Hop* const hop = hops_.find(id)) fire(*hop, "link_down", now);
   return session;
 }
 
@@ -305,87 +259,26 @@ Roster::Change Courier::on_members(const MemberList& list, TimePoint now) {
 
 void Courier::on_session_over(const Session& session, TimePoint now) {
   std::vector<MicrobatchId> hit;
-  for (const MicrobatchId& id : active_)
+  for (const MicrobatchId& id : hops_.active())
     if (Hop& hop = hops_.at(id); !hop.won && hop.child_of(session) != nullptr) hit.push_back(id);
   for (const MicrobatchId& id : hit) {
-    const auto it = hops_.find(id);
-    if (it == hops_.end()) continue;
-    if (const Child* child = it->second.child_of(session)) lose_child(it->second, Lease(child->lease), now);
+    Hop* const hop = hops_.find(id);
+    if (hop == nullptr) continue;
+    if (const Hop::Child* child = hop->child_of(session)) lose_child(*hop, Lease(child->lease), now);
   }
   neighbours_.forget(session);
 }
 
-std::optional<Session> Courier::won_by(const MicrobatchId& microbatch) const {
-  const auto it = hops_.find(microbatch);
-  if (it == hops_.end() || !it->second.won) return std::nullopt;
-  return it->second.won_session;
-}
-
-Courier::Hop* Courier::find(const Lease& lease, const Session& from) {
-  const auto it = by_lease_.find(lease);
-  if (it == by_lease_.end()) return nullptr;
-  const auto hop = hops_.find(it->second);
-  SHOAL_CHECK(hop != hops_.end());
-  const Child* child = hop->second.child_of(lease);
-  return child != nullptr && child->session == from ? &hop->second : nullptr;
-}
-
-Courier::Child* Courier::Hop::child_of(const Lease& lease) {
-  for (Child& child : children)
-    if (child.lease == lease) return &child;
-  return nullptr;
-}
-
-Courier::Child* Courier::Hop::child_of(const Session& session) {
-  for (Child& child : children)
-    if (child.session == session) return &child;
-  return nullptr;
-}
-
-void Courier::drop_child(Hop& hop, const Lease& lease, Drop how) {
-  const auto it =
-      std::find_if(hop.children.begin(), hop.children.end(), [&](const Child& c) { return c.lease == lease; });
-  if (it == hop.children.end()) return;
-  end_branch(hop.spec.microbatch, *it, BranchEnd::kAborted);
-  give_back(*it);
-  const Child child = *it;
-  hop.children.erase(it);  // `lease` may have been a part of it
-  by_lease_.erase(child.lease);
-  if (!(hop.won && *hop.won == child.lease)) rates_.ended(child.session);
-  if (how == Drop::kUnsaid) return;
-  if (child.transfer != 0) neighbours_.drop(child.session, child.transfer);
-  release(child.session, child.lease);
-}
-
-void Courier::end_branch(const MicrobatchId& microbatch, Child& child, BranchEnd end) {
-  if (std::exchange(child.frames_out, false)) owner_.on_branch(microbatch, child.session, child.lease, end);
-}
-
-void Courier::give_back(Child& child) {
-  if (std::exchange(child.holds, false)) health_.ended(child.session);
-}
-
-void Courier::make_room(Hop& hop, std::size_t limit) {
-  while (hop.children.size() >= limit) drop_child(hop, hop.children.front().lease, Drop::kReleased);
-}
-
 void Courier::lose_child(Hop& hop, const Lease& lease, TimePoint now) {
   const bool newest = !hop.children.empty() && hop.children.back().lease == lease;
-  drop_child(hop, lease, Drop::kUnsaid);
+  hops_.drop_child(hop, lease, HopBook::Drop::kUnsaid);
   if (hop.children.empty()) {
     ask(hop, now);
     return;
   }
   if (!newest) return;
   arm(hop, now);  // the timer is the hop's: it waits for the children that it still has
-  if (hop.children.back().overdue) retry_later(hop, now);
-}
-
-void Courier::set_parked(Hop& hop, bool parked) {
-  if (hop.parked == parked) return;
-  hop.parked = parked;
-  parked ? ++parked_ : --parked_;
-  owner_.on_parked(hop.spec.microbatch, hop.spec.to, parked);
+  if (hop.children.back().overdue) hop.retry_later(now);
 }
 
 }  // namespace shoal

@@ -16,10 +16,8 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "common/backoff.h"
@@ -27,7 +25,7 @@
 #include "common/log_throttle.h"
 #include "common/result.h"
 #include "common/time.h"
-#include "router/hop.h"
+#include "router/hop_book.h"
 #include "router/neighbours.h"
 #include "router/policy.h"
 #include "transport/links.h"
@@ -52,14 +50,10 @@ struct CourierCounters {
 class Courier {
  public:
   static constexpr std::size_t kChildrenMax = 2;
-  static constexpr Duration kBackoffMin = 50ms, kBackoffMax = 1s;
   // A peer is not asked for a microbatch of which it said that its entry takes no more claims now, that it cannot serve
   // it, or that it has no room in its link.
   static constexpr Duration kCrowdedFor = 50ms, kUnfitFor = 500ms, kUnsentFor = 200ms;
-  static constexpr Duration kRejectedFor = 5s;  // nor when its gradient could not be used
-  // A child that was stranded is not asked again for as long as its attempt took, and twice as long after each one
-  // more.
-  static constexpr Duration kStrandedMin = 1s, kStrandedMax = 60s;
+  static constexpr Duration kRejectedFor = 5s;      // nor when its gradient could not be used
   static constexpr std::size_t kForgersMax = 1024;  // keys whose rests are remembered, so that they double
 
   // REQUIRES: owner and neighbours outlive it.
@@ -68,17 +62,13 @@ class Courier {
 
   // ---- hops ----
   void open(HopSpec spec, TimePoint now);
-  bool holds(const MicrobatchId& microbatch) const { return hops_.contains(microbatch); }
-  bool waiting(const MicrobatchId& microbatch) const;
-  // REQUIRES: holds.
-  SampleId sample_of(const MicrobatchId& microbatch) const { return hops_.at(microbatch).spec.sample; }
   // Ends the hop; children are released. No-op when there is none.
-  void close(const MicrobatchId& microbatch) { drop_hop(microbatch, Drop::kReleased); }
+  void close(const MicrobatchId& microbatch) { hops_.drop(microbatch, HopBook::Drop::kReleased); }
   // Our own entry is committed (the trainer: its path is logged): tells the winning child once, renews no more. The hop
   // is kept until forget(): a late word about the winning claim must not be answered with a Release that could overtake
   // the COMMIT.
-  void commit(const MicrobatchId& microbatch);
-  void forget(const MicrobatchId& microbatch) { drop_hop(microbatch, Drop::kUnsaid); }
+  void commit(const MicrobatchId& microbatch) { hops_.commit(microbatch); }
+  void forget(const MicrobatchId& microbatch) { hops_.drop(microbatch, HopBook::Drop::kUnsaid); }
   // Our entry learnt that a gradient waits elsewhere.
   void take(const MicrobatchId& microbatch, const GradientHint& hint, TimePoint now);
   // The gradient that came could not be used (not finite, malformed): that child is out, another is asked. Only where
@@ -103,65 +93,13 @@ class Courier {
   void tick(TimePoint now, const std::vector<Low>& lows = {});
 
   // ---- look ----
-  std::size_t size() const { return hops_.size(); }
-  std::size_t parked() const { return parked_; }
-  bool stranded(const MicrobatchId& microbatch) const;  // as of the last tick
+  const HopBook& hops() const { return hops_; }
   // Nobody of the stage that is asked answers: a hop ran out of patience, and no word of any came since. While this is
   // so every hop is stranded from its beginning.
   bool stranded() const { return stranded_; }
   const CourierCounters& counters() const { return counters_; }
-  std::map<Session, std::vector<Renewal>> renewals() const;  // claims to renew, by session
-  // The session that sent the gradient which won.
-  std::optional<Session> won_by(const MicrobatchId& microbatch) const;
 
  private:
-  struct Child {
-    Lease lease;
-    Session session;
-    TransferId transfer = 0;
-    HopPhase phase = HopPhase::kForward;
-    TimePoint since;
-    bool take = false;
-    bool overdue = false;     // the hop's timer fired on it, and no news since
-    bool frames_out = false;  // on_branch(kSent) was told, its end not yet
-    bool key_asked = false;   // NeedKeyFrame was answered
-    bool answered = false;    // a word about its claim came
-    bool holds = true;        // as far as we know it has a credit of that peer
-    TimePoint asked{};
-    double predicted = 0;     // seconds that it would take, when it was asked
-    Duration took{0};         // its forward and backward, as far as they are over
-    std::uint64_t ahead = 0;  // frame bytes in our own queue up to the last of its frames, when looked at last
-  };
-  // A session that was ever asked for this microbatch.
-  struct Tried {
-    TimePoint not_before;  // it would not have this microbatch
-    // It computed this microbatch and could not hand it on: to ask it again costs that once more. So it is not asked
-    // before, unless the next stage answers it again.
-    TimePoint stranded_until;
-    Backoff rest{kStrandedMin, kStrandedMax};
-  };
-  struct Hop {
-    HopSpec spec;
-    std::vector<Child> children;  // oldest first
-    std::map<Session, Tried> tried;
-    std::optional<Lease> won;
-    Session won_session;
-    std::vector<EntryName> below;       // path the gradient came with
-    TimePoint armed;                    // when the timer was last armed
-    Duration armed_listened{0};         // the same, in time that was listened
-    Duration patience{0};               // what it was armed with; 0 = liveness only
-    std::optional<TimePoint> retry_at;  // no child, or only overdue ones: look for another then
-    Backoff backoff{kBackoffMin, kBackoffMax};
-    std::uint32_t asked = 0;
-    TimePoint answered;  // the newest word of a child that is not stranded itself, or when the hop began
-    bool parked = false;
-    bool full = false;  // when it looked last it passed over a peer that had no room, and found no other
-    bool stranded = false;
-    bool committed = false;
-
-    Child* child_of(const Lease& lease);
-    Child* child_of(const Session& session);  // one claim a session
-  };
   struct Choice {
     std::optional<Session> peer;
     bool full = false;  // somebody was passed over for want of room
@@ -183,34 +121,19 @@ class Courier {
   // A process of the stage that is asked is reached: a word about a claim came, or a link to it came up.
   void note_reached(TimePoint now);
 
-  enum class Drop : bool { kUnsaid, kReleased };  // what ends is told nothing, or Release
-  Hop* find(const Lease& lease, const Session& from);
-  void release(const Session& to, const Lease& lease) { neighbours_.send(to, Release{lease}); }
   void arm(Hop& hop, TimePoint now);
   Choice ask(Hop& hop, TimePoint now);  // a new child, or a retry later
   void ask_peer(Hop& hop, const Session& peer, const std::optional<GradientHint>& hint, TimePoint now);
   Result<TransferId> send_forward(const Hop& hop, const Lease& lease, const Session& to,
                                   const std::optional<GradientHint>& hint, bool key);
-  void frames_sent(const MicrobatchId& microbatch, Child& child, TransferId transfer);
-  void end_branch(const MicrobatchId& microbatch, Child& child, BranchEnd end);
-  void enter(Hop& hop, Child& child, HopPhase phase, TimePoint now);
+  void enter(Hop& hop, Hop::Child& child, HopPhase phase, TimePoint now);
   void fire(Hop& hop, std::string_view cause, TimePoint now);
-  void note_answer(Hop& hop, Child& child, TimePoint now);
-  void note_accepted(Hop& hop, Child& child, TimePoint now);  // an answer that is no refusal
+  void note_answer(Hop& hop, Hop::Child& child, TimePoint now);
+  void note_accepted(Hop& hop, Hop::Child& child, TimePoint now);  // an answer that is no refusal
   void look_for_stranded(TimePoint now, bool away);
-  std::optional<std::string_view> overdue(const Hop& hop, TimePoint now) const;  // why its timer fires now
-  // What the timer was armed with, or what has been measured since, if that is longer; 0 = liveness only.
-  Duration patience_of(const Hop& hop) const;
-  void retry_later(Hop& hop, TimePoint now);
-  void make_room(Hop& hop, std::size_t limit);                   // fewer children than `limit`: the oldest go
   void lose_child(Hop& hop, const Lease& lease, TimePoint now);  // Busy, Gone or its session over
-  void drop_child(Hop& hop, const Lease& lease, Drop how);
-  void drop_hop(const MicrobatchId& microbatch, Drop how);
-  void set_parked(Hop& hop, bool parked);
   // `hinted`: its gradient waits somewhere, and a full peer has credits apart for that.
   Choice choose(Hop& hop, bool hinted, TimePoint now);
-  void give_back(Child& child);  // its credit
-  void forget_below(const Low& low);
   void renew(const std::vector<Low>& lows);
 
   HopOwner& owner_;
@@ -219,10 +142,7 @@ class Courier {
   HopRates& rates_;
   const CourierOptions options_;
   const std::unique_ptr<RoutingPolicy> policy_;
-  std::uint64_t next_lease_ = 1;
-  std::map<MicrobatchId, Hop> hops_;  // ordered: timers and renewals run in a fixed order
-  std::set<MicrobatchId> active_;     // of these, not committed: a long round keeps many that are
-  std::unordered_map<Lease, MicrobatchId> by_lease_;
+  HopBook hops_;
   struct Incoming {
     Gradient header;
     TimePoint came;
@@ -231,7 +151,6 @@ class Courier {
   TimePoint answered_;                           // the newest word of anybody
   TimePoint next_renewal_;
   bool stranded_ = false;                     // nobody answers
-  std::size_t parked_ = 0;                    // hops that are
   std::map<std::uint64_t, Backoff> forgers_;  // by Session::peer_tag: how long it rested last
   LogThrottle said_;
   CourierCounters counters_;

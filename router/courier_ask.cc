@@ -28,23 +28,35 @@ std::optional<HopKind> timed_kind(HopPhase phase) {
   if (phase == HopPhase::kBelow || phase == HopPhase::kStranded) return std::nullopt;  // it waits for a later stage
   return phase == HopPhase::kForward ? HopKind::kForward : HopKind::kBackward;
 }
+
+// What the timer was armed with, or what has been measured since, if that is longer; 0 = liveness only.
+Duration patience_of(const Hop& hop, const HopRates& rates) {
+  const Hop::Child& newest = hop.children.back();
+  const auto kind = timed_kind(newest.phase);
+  return kind ? std::max(hop.patience, rates.deadline(newest.session, *kind)) : Duration::zero();
+}
+
+// Why its timer fires now.
+std::optional<std::string_view> overdue(const Hop& hop, const PeerHealth& health, const HopRates& rates,
+                                        TimePoint now) {
+  if (hop.children.empty()) return std::nullopt;
+  if (health.silent(hop.children.back().session, hop.armed_listened, now)) return "silent";
+  const Duration waited = health.listened(now) - hop.armed_listened;
+  const bool late = hop.patience > Duration::zero() && waited >= hop.patience && waited >= patience_of(hop, rates);
+  if (late) return kLate;
+  return std::nullopt;
+}
 }  // namespace
 
 void Courier::arm(Hop& hop, TimePoint now) {
   SHOAL_CHECK(!hop.children.empty());
-  const Child& newest = hop.children.back();
+  const Hop::Child& newest = hop.children.back();
   hop.armed = now;
   hop.armed_listened = health_.listened(now);
   hop.retry_at.reset();
   hop.full = false;
   hop.patience = Duration::zero();
   if (const auto kind = timed_kind(newest.phase)) hop.patience = rates_.deadline(newest.session, *kind);
-}
-
-Duration Courier::patience_of(const Hop& hop) const {
-  const Child& newest = hop.children.back();
-  const auto kind = timed_kind(newest.phase);
-  return kind ? std::max(hop.patience, rates_.deadline(newest.session, *kind)) : Duration::zero();
 }
 
 Courier::Choice Courier::choose(Hop& hop, bool hinted, TimePoint now) {
@@ -58,7 +70,7 @@ Courier::Choice Courier::choose(Hop& hop, bool hinted, TimePoint now) {
     choice.room |= why != WhyNot::kFull;
     if (hop.child_of(session) != nullptr) continue;
     const auto it = hop.tried.find(session);
-    const Tried tried = it == hop.tried.end() ? Tried{} : it->second;
+    const Hop::Tried tried = it == hop.tried.end() ? Hop::Tried{} : it->second;
     if (tried.stranded_until > now && is(session, WhyNot::kStranded)) continue;
     const bool would_not = tried.not_before > now;
     if (would_not || why == WhyNot::kFull) {
@@ -92,29 +104,26 @@ Courier::Choice Courier::ask(Hop& hop, TimePoint now) {
   const Choice choice = choose(hop, false, now);
   hop.full = choice.full && !choice.peer;
   if (choice.peer) {
-    make_room(hop, kChildrenMax);
+    hops_.make_room(hop, kChildrenMax);
     ask_peer(hop, *choice.peer, std::nullopt, now);
     return choice;
   }
-  retry_later(hop, now);
-  if (hop.children.empty() && neighbours_.candidates(hop.spec.to, now).empty()) set_parked(hop, true);
+  hop.retry_later(now);
+  if (hop.children.empty() && neighbours_.candidates(hop.spec.to, now).empty()) hops_.set_parked(hop, true);
   return choice;
 }
 
 void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<GradientHint>& hint, TimePoint now) {
-  const Lease lease{neighbours_.self(), next_lease_++};
   const bool takes =
       hint && hint->session == peer;  // the gradient waits at the very peer we ask: no activation travels
   if (hop.asked++ > 0) ++counters_.branches;
-  hop.children.push_back({lease, peer, 0, HopPhase::kForward, now, takes});
-  hop.children.back().asked = now;
-  hop.children.back().predicted =
+  Hop::Child& child = hops_.claim(hop, peer, takes, now);
+  const Lease lease = child.lease;
+  child.predicted =
       rates_.predicted_seconds(peer, hop.spec.base.has(peer) ? hop.spec.base.frame_bytes : hop.spec.frame_bytes, now);
-  hop.tried.try_emplace(peer);
-  by_lease_.emplace(lease, hop.spec.microbatch);
   health_.asked(peer, now, rates_.in_flight(peer) > 0);
   rates_.sent(peer);
-  set_parked(hop, false);
+  hops_.set_parked(hop, false);
   const MicrobatchId id = hop.spec.microbatch;
   if (takes) {
     owner_.write(claim_event(EventKind::kTake, id, peer, lease));
@@ -125,17 +134,16 @@ void Courier::ask_peer(Hop& hop, const Session& peer, const std::optional<Gradie
   arm(hop, now);
   owner_.write(claim_event(EventKind::kForwardSent, id, peer, lease, hint ? "hint" : ""));
   const auto transfer = send_forward(hop, lease, peer, hint, false);
-  const auto it = hops_.find(id);
-  if (it == hops_.end()) return;
+  Hop* const left = hops_.find(id);
+  if (left == nullptr) return;
   if (!transfer.ok()) {  // no link to be had or its queue is full: as if it had said Busy
-    it->second.tried[peer].not_before = now + kUnsentFor;
-    drop_child(it->second, lease, Drop::kUnsaid);
-    if (!it->second.children.empty()) arm(it->second, now);
-    retry_later(it->second, now);
-    return;
+    left->tried[peer].not_before = now + kUnsentFor;
+    hops_.drop_child(*left, lease, HopBook::Drop::kUnsaid);
+    if (!left->children.empty()) arm(*left, now);
+    return left->retry_later(now);
   }
-  if (Child* child = it->second.child_of(lease)) frames_sent(id, *child, *transfer);
-  it->second.backoff.reset();
+  if (Hop::Child* sent = left->child_of(lease)) hops_.frames_sent(id, *sent, *transfer);
+  left->backoff.reset();
 }
 
 Result<TransferId> Courier::send_forward(const Hop& hop, const Lease& lease, const Session& to,
@@ -155,20 +163,13 @@ Result<TransferId> Courier::send_forward(const Hop& hop, const Lease& lease, con
   return neighbours_.send_to(to, std::move(message), std::move(frames));
 }
 
-void Courier::frames_sent(const MicrobatchId& microbatch, Child& child, TransferId transfer) {
-  child.transfer = transfer;
-  child.ahead = neighbours_.ahead_of(child.session, transfer);
-  if (!std::exchange(child.frames_out, true))
-    owner_.on_branch(microbatch, child.session, child.lease, BranchEnd::kSent);
-}
-
 void Courier::on_need_key_frame(const Session& from, const NeedKeyFrame& message, TimePoint now) {
-  Hop* hop = find(message.lease, from);
+  Hop* hop = hops_.find(message.lease, from);
   if (hop == nullptr) {
     ++counters_.late;
-    return release(from, message.lease);
+    return hops_.release(from, message.lease);
   }
-  Child* child = hop->child_of(message.lease);
+  Hop::Child* child = hop->child_of(message.lease);
   note_answer(*hop, *child, now);
   if (hop->won || hop->committed || child->key_asked) return;
   child->key_asked = true;
@@ -178,11 +179,11 @@ void Courier::on_need_key_frame(const Session& from, const NeedKeyFrame& message
   const MicrobatchId id = hop->spec.microbatch;
   owner_.write(claim_event(EventKind::kKeyFrame, id, from, message.lease));
   const auto transfer = send_forward(*hop, message.lease, from, {}, true);
-  hop = find(message.lease, from);  // sending may have ended it
+  hop = hops_.find(message.lease, from);  // sending may have ended it
   if (hop == nullptr) return;
-  if (transfer.ok()) return frames_sent(id, *hop->child_of(message.lease), *transfer);
+  if (transfer.ok()) return hops_.frames_sent(id, *hop->child_of(message.lease), *transfer);
   hop->tried[from].not_before = now + kUnsentFor;
-  release(from, message.lease);
+  hops_.release(from, message.lease);
   lose_child(*hop, message.lease, now);
 }
 
@@ -208,18 +209,16 @@ void Courier::on_forged_path(const Session& from, const MicrobatchId& microbatch
   reject(microbatch, "its path does not begin with an entry of its own", now);
 }
 
-void Courier::retry_later(Hop& hop, TimePoint now) { hop.retry_at = now + hop.backoff.next(); }
-
 void Courier::fire(Hop& hop, std::string_view cause, TimePoint now) {
   ++counters_.timers;
-  Child& newest = hop.children.back();
+  Hop::Child& newest = hop.children.back();
   newest.overdue = true;
   const auto ms = [](Duration d) {
     return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
   };
   owner_.write(claim_event(EventKind::kHopTimer, hop.spec.microbatch, newest.session, newest.lease,
                            std::string(cause) + " in " + std::string(kind_of(newest.phase)) + " after " +
-                               ms(now - hop.armed) + " ms, deadline " + ms(patience_of(hop)) + " ms"));
+                               ms(now - hop.armed) + " ms, deadline " + ms(patience_of(hop, rates_)) + " ms"));
   health_.missed(newest.session, now);
   arm(hop, now);
   ask(hop, now);  // without another one the hop keeps the child, and looks again soon
@@ -230,18 +229,18 @@ void Courier::note_reached(TimePoint now) {
   stranded_ = false;
 }
 
-void Courier::note_answer(Hop& hop, Child& child, TimePoint now) {
+void Courier::note_answer(Hop& hop, Hop::Child& child, TimePoint now) {
   if (!std::exchange(child.answered, true)) neighbours_.observe(child.session, HopKind::kAnswer, now - child.since);
   hop.answered = now;
   note_reached(now);
 }
 
-void Courier::note_accepted(Hop& hop, Child& child, TimePoint now) {
+void Courier::note_accepted(Hop& hop, Hop::Child& child, TimePoint now) {
   if (!child.answered) health_.accepted(child.session, child.asked, now);
   note_answer(hop, child, now);
 }
 
-void Courier::enter(Hop& hop, Child& child, HopPhase phase, TimePoint now) {
+void Courier::enter(Hop& hop, Hop::Child& child, HopPhase phase, TimePoint now) {
   if (timed_kind(child.phase)) child.took += now - child.since;
   child.phase = phase;
   child.since = now;
@@ -252,7 +251,7 @@ void Courier::enter(Hop& hop, Child& child, HopPhase phase, TimePoint now) {
     return;
   }
   health_.strand(child.session, now);
-  Tried& tried = hop.tried[child.session];
+  Hop::Tried& tried = hop.tried[child.session];
   tried.stranded_until = now + tried.rest.next(now - child.asked);
   if (newest) fire(hop, "stranded", now);
 }
@@ -260,7 +259,7 @@ void Courier::enter(Hop& hop, Child& child, HopPhase phase, TimePoint now) {
 // `away`: this process stood still and heard nobody.
 void Courier::look_for_stranded(TimePoint now, bool away) {
   std::optional<Duration> patience;  // looked up when a hop needs it
-  for (const MicrobatchId& id : active_) {
+  for (const MicrobatchId& id : hops_.active()) {
     ++counters_.looked_at;
     Hop& hop = hops_.at(id);
     if (hop.won) continue;
@@ -278,70 +277,48 @@ void Courier::look_for_stranded(TimePoint now, bool away) {
   }
 }
 
-bool Courier::stranded(const MicrobatchId& microbatch) const {
-  const auto it = hops_.find(microbatch);
-  return it != hops_.end() && !it->second.won && it->second.stranded;
-}
-
 void Courier::tick(TimePoint now, const std::vector<Low>& lows) {
   const bool away = health_.tick(now);
-  if (options_.ahead && !active_.empty()) neighbours_.measure(*options_.ahead, now);
+  if (options_.ahead && !hops_.active().empty()) neighbours_.measure(*options_.ahead, now);
   std::vector<MicrobatchId> due;
   std::optional<bool> news;  // of room, looked up when a hop waits for it
-  for (const MicrobatchId& id : active_) {
+  for (const MicrobatchId& id : hops_.active()) {
     ++counters_.looked_at;
     const Hop& hop = hops_.at(id);
     if (hop.won) continue;
     if (hop.full && !news) news = health_.take_news(now);
-    if ((hop.retry_at && *hop.retry_at <= now) || (hop.full && *news) || overdue(hop, now)) due.push_back(id);
+    if ((hop.retry_at && *hop.retry_at <= now) || (hop.full && *news) || overdue(hop, health_, rates_, now))
+      due.push_back(id);
   }
   bool room = true;  // for a hop that waits for nothing else
   for (const MicrobatchId& id : due) {
-    const auto it = hops_.find(id);
-    if (it == hops_.end() || it->second.won) continue;
-    if (const auto cause = overdue(it->second, now)) {
-      Child& newest = it->second.children.back();
+    Hop* const hop = hops_.find(id);
+    if (hop == nullptr || hop->won) continue;
+    if (const auto cause = overdue(*hop, health_, rates_, now)) {
+      Hop::Child& newest = hop->children.back();
       if (*cause == kLate && neighbours_.leaves(newest.session, newest.transfer, newest.ahead)) {
-        arm(it->second, now);
+        arm(*hop, now);
         continue;
       }
-      fire(it->second, *cause, now);
-    } else if (room || !it->second.full) {
-      room = ask(it->second, now).room;
+      fire(*hop, *cause, now);
+    } else if (room || !hop->full) {
+      room = ask(*hop, now).room;
     }
   }
   look_for_stranded(now, away);
-  for (const Low& low : lows) forget_below(low);
+  for (const Low& low : lows) hops_.forget_below(low);
   if (now >= next_renewal_) {
     next_renewal_ = now + options_.lease / 6;
     renew(lows);
   }
 }
 
-std::map<Session, std::vector<Renewal>> Courier::renewals() const {
-  std::map<Session, std::vector<Renewal>> result;
-  for (const MicrobatchId& id : active_) {
-    const Hop& hop = hops_.at(id);
-    for (const Child& child : hop.children) result[child.session].push_back({child.lease, !hop.won.has_value()});
-  }
-  return result;
-}
-
 void Courier::renew(const std::vector<Low>& lows) {
-  auto renewed = renewals();
+  auto renewed = hops_.renewals();
   if (!lows.empty())
     for (const StageMembers& stage : neighbours_.roster().list().stages)
       for (const Member& member : stage.members) renewed.try_emplace(member.session);
   for (auto& [session, leases] : renewed) neighbours_.send(session, Renew{std::move(leases), lows});
-}
-
-std::optional<std::string_view> Courier::overdue(const Hop& hop, TimePoint now) const {
-  if (hop.children.empty()) return std::nullopt;
-  if (health_.silent(hop.children.back().session, hop.armed_listened, now)) return "silent";
-  const Duration waited = health_.listened(now) - hop.armed_listened;
-  const bool late = hop.patience > Duration::zero() && waited >= hop.patience && waited >= patience_of(hop);
-  if (late) return kLate;
-  return std::nullopt;
 }
 
 }  // namespace shoal

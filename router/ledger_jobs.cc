@@ -40,7 +40,7 @@ HopPhase phase_of(const Entry& e, const Courier& courier, const Windows& windows
     case EntryState::kForward:
       return HopPhase::kForward;
     case EntryState::kBelow:
-      return courier.stranded(e.microbatch) ? HopPhase::kStranded : HopPhase::kBelow;
+      return courier.hops().stranded(e.microbatch) ? HopPhase::kStranded : HopPhase::kBelow;
     // A backward that waits for a window waits for commits, not for the device: no deadline runs.
     case EntryState::kQueued:
       return windows.has_room(e.step) ? HopPhase::kBackward : HopPhase::kBelow;

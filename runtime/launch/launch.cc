@@ -218,13 +218,13 @@ RunSummary Launch::summary() const {
   result.committed = book().committed();
   result.unfinished = book().open();
   result.issued = result.committed + result.unfinished;
-  result.lost = book().lost();
+  result.lost = book().lost().pairs();
   const RoundTally& tally = authority_->tally();
   result.rounds = tally.rounds;
   result.taken_back = tally.taken_back;
   result.faults = tally.faults;
   for (const auto& [of, microbatches] : tally.shares) result.shares.push_back({of.first, of.second, microbatches});
-  for (const auto& [of, pairs] : book().losses())
+  for (const auto& [of, pairs] : book().lost().lines())
     result.losses.push_back({std::get<0>(of), std::get<1>(of), std::get<2>(of), pairs});
   result.run_targets = book().committed_targets();
   result.delay = delays_.largest();

@@ -83,7 +83,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
                                              const std::vector<std::uint64_t>& serials) const override {
     return book().unfit_for_round(stage, session, serials);
   }
-  Version settled(StageId stage) const override { return book().settled(stage); }
+  Version settled(StageId stage) const override { return book().done().settled(stage); }
   std::uint64_t paths_logged() const override { return book().committed(); }
   void on_session_over(const Session& session, StageId stage, const std::string& why) override;
   void on_slow_log(Duration waited) override;

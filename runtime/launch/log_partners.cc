@@ -21,9 +21,9 @@ Status check_log_partners(const LogReach& authority, const CommitBook& book, con
     const StageId stage(k);
     const auto at = authority.versions.find(stage);
     const Version version = at == authority.versions.end() ? Version() : at->second;
-    if (version < book.heard(stage))
+    if (version < book.done().heard(stage))
       return older(authority_path, trainer_path,
-                   "entries are merged by version " + std::to_string(book.heard(stage).value) + " of stage " +
+                   "entries are merged by version " + std::to_string(book.done().heard(stage).value) + " of stage " +
                        std::to_string(stage.value) + ", and it ends at version " + std::to_string(version.value));
   }
   return {};

@@ -90,7 +90,7 @@ void RunEnd::begin(Trainer& trainer, Links& links) {
         ErrorCode::kGone, "nothing was saved: the run had ended, and its peers keep no states any more; " + why);
   else if (env_.options.save)
     env_.owner.on_notice("its model lies where it was saved, whole: nothing is written again");
-  lost_ = env_.book.left_at_end();
+  lost_ = env_.book.lost().left_at_end();
   go(RunPhase::kTelling);
 }
 
@@ -182,8 +182,8 @@ void RunEnd::save_states() {
 void RunEnd::log_end() {
   lost_ = env_.book.list_rest(extent_ == Extent::kWithoutStage ? kLostWithoutStage : kLostAtEnd);
   trainer_->stop();
-  while (env_.book.done_left()) env_.log.append(env_.book.done_record());
-  env_.log.append(env_.book.end_record());
+  while (env_.book.done().left()) env_.log.append(env_.book.done_record());
+  env_.log.append(bytes_of(EndRecord{}));
   env_.log.sync(lifetime_.guard([this](const Status& status) {
     if (!status.ok()) return on_log_failure(status.error());
     if (is(RunPhase::kLogging)) go(RunPhase::kTelling);

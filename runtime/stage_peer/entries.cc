@@ -199,7 +199,7 @@ void Entries::on_won(const MicrobatchId& microbatch, const Gradient& gradient, s
 
 // Said once, when the first one waits and when none does any more.
 void Entries::on_parked(const MicrobatchId&, StageId stage, bool parked) {
-  if (courier_.parked() != (parked ? 1u : 0u)) return;
+  if (courier_.hops().parked() != (parked ? 1u : 0u)) return;
   if (parked)
     log_warning("stage ", stage, " has no live peer: microbatches wait here");
   else
@@ -220,7 +220,7 @@ void Entries::add_lines(Gradient& message, const Session& to, EntrySerial serial
   const std::uint64_t computed = std::uint64_t{message.forward_us} + message.backward_us;
   if (kept == nullptr || computed == 0) return;
   double line = neighbours_.line_seconds(to, kept->gradient_out.size());
-  if (const auto below = courier_.won_by(message.microbatch))
+  if (const auto below = courier_.hops().won_by(message.microbatch))
     line = std::max(line, neighbours_.line_seconds(*below, kept->output.key.size()));
   const double factor = std::max(1.0, 1e6 * line / static_cast<double>(computed));
   const auto longer = [factor](std::uint32_t us) {

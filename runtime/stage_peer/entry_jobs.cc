@@ -257,7 +257,7 @@ void EntryJobs::backward(const Job& job) {
       },
       [this, serial, tensors, outcome, started] {
         const TimePoint now = env_.loop.now();
-        const auto from = entries_.courier().won_by(tensors->microbatch);
+        const auto from = entries_.courier().hops().won_by(tensors->microbatch);
         const Judged& input = outcome->coder.input();
         if (from && input.rms) book_norm(from_below_, *from, tensors->microbatch, input, "gradient");
         if (outcome->coder.bad_input()) {

@@ -223,7 +223,7 @@ StagePeerStatus StagePeer::status() const {
   status.longest_job = device_.longest();
   status.live = entries_.ledger().live();
   status.queued = entries_.ledger().queued();
-  status.parked = entries_.courier().parked();
+  status.parked = entries_.courier().hops().parked();
   status.queue_ms = entries_.ledger().queue_ms();
   status.stranded = entries_.courier().stranded();
   status.rate = meters_.readings().rate;

@@ -318,7 +318,7 @@ void Trainer::tick() {
     next_repeat_ = now + options_.config.lease() / 4;
     queue_commits(env_.book.outstanding());
     look_for_full();
-    if (env_.book.done_dirty()) {  // lazily: what is lost of it is found again after a restart
+    if (env_.book.done().dirty()) {  // lazily: what is lost of it is found again after a restart
       env_.log.append(env_.book.done_record());
       sync_log([this] { env_.book.done_durable(); });
     }
@@ -384,7 +384,8 @@ std::vector<Bytes> Trainer::frames_of(const Session&, const Forward& message, bo
 
 // Tokens have no bases, but the peers after them keep some of this sample: it takes the same way again.
 void Trainer::on_branch(const MicrobatchId& microbatch, const Session& to, const Lease&, BranchEnd end) {
-  if (options_.config.keeps_bases() && end == BranchEnd::kSettled) took_[courier_.sample_of(microbatch)] = to;
+  if (options_.config.keeps_bases() && end == BranchEnd::kSettled)
+    took_[courier_.hops().find(microbatch)->spec.sample] = to;
 }
 
 void Trainer::on_parked(const MicrobatchId&, StageId stage, bool parked) { owner_.on_parked(stage, parked); }

@@ -107,7 +107,7 @@ class Trainer final : private HopOwner {
 
   bool reached_end() const;
   const CourierCounters& courier_counters() const { return courier_.counters(); }
-  std::size_t parked() const { return courier_.parked(); }
+  std::size_t parked() const { return courier_.hops().parked(); }
   const Roster& roster() const { return neighbours_.roster(); }  // tests wait for it
   std::uint64_t acks_gone() const { return acks_gone_; }
   // Steps that are logged whole and not done at every stage: announced again after a restart.

@@ -19,7 +19,7 @@ void go_on(CommitBook& book) {
   (void)book.outstanding();
   (void)book.waiting_for();
   (void)book.list_rest("the run is over");
-  while (book.done_left()) {
+  while (book.done().left()) {
     (void)book.done_record();
     book.done_durable();
   }
@@ -32,7 +32,7 @@ bool take_log(ByteView log) {
   if (!whole.ok()) return false;
   SHOAL_CHECK_LE(*whole, log.size());
   if (*whole == 0) return false;
-  if (book.ended() || !book.left_at_end().empty()) return go_on(book), true;
+  if (book.ended() || !book.lost().left_at_end().empty()) return go_on(book), true;
   // What stands for it says the same.
   CommitBook again(kTrainer, kStages);
   for (const Bytes& record : book.compacted()) SHOAL_CHECK(again.replay(record).ok());
@@ -67,7 +67,7 @@ std::vector<Bytes> seeds() {
   (void)book.on_session_over({3, 4}, "no sign of life");
   records.push_back(book.done_record());
   std::vector<Bytes> compacted = book.compacted();
-  records.push_back(book.end_record());
+  records.push_back(bytes_of(EndRecord{}));
   std::vector<Bytes> logs;
   for (const Bytes& unframed_log : {unframed(records), unframed(compacted)}) {
     logs.push_back(unframed_log);

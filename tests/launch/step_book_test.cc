@@ -23,7 +23,7 @@ CommitBook book_after(std::uint64_t microbatches) {
     (void)book.durable(id);
   }
   (void)book.on_session_over(peer, "left");
-  while (book.done_left()) (void)book.done_record();
+  while (book.done().left()) (void)book.done_record();
   book.done_durable();
   return book;
 }

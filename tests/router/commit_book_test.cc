@@ -18,10 +18,10 @@ TEST(CommitBookTest, LowRisesOverWhatIsMergedOrLostAndOnlyWhenThatIsDurable) {
   EXPECT_EQ(kept.book.low(), 0u);
   EXPECT_TRUE(kept.book.on_ack({id(0), entry_name(2, 200), CommitState::kGone}, session(2)));
   EXPECT_EQ(kept.book.low(), 0u) << "a crash now would lose the listing, and the peer would have forgotten it too";
-  ASSERT_TRUE(kept.book.done_dirty());
+  ASSERT_TRUE(kept.book.done().dirty());
   kept.write(kept.book.done_record());
   EXPECT_EQ(kept.book.low(), 0u);
-  EXPECT_FALSE(kept.book.done_dirty());
+  EXPECT_FALSE(kept.book.done().dirty());
   kept.book.done_durable();
   EXPECT_EQ(kept.book.low(), 2u);
   EXPECT_EQ(kept.book.find(id(0)), nullptr);
@@ -56,7 +56,7 @@ TEST(CommitBookTest, GoneIsLostOnceAndNobodyElsesAckCounts) {
   EXPECT_EQ(listing->stage, StageId(0));
   EXPECT_EQ(listing->cause, "gone");
   EXPECT_EQ(kept.book.on_ack({id(0), entry_name(1, 100), CommitState::kGone}, session(1)), std::nullopt);
-  EXPECT_EQ(kept.book.lost(), 1u);
+  EXPECT_EQ(kept.book.lost().pairs(), 1u);
 }
 
 TEST(CommitBookTest, DroppedIsLostOnceAsTooLate) {
@@ -172,7 +172,7 @@ TEST(CommitBookTest, APathThatIsNotDurableIsNotLost) {
   kept.book.issued(id(0));
   kept.write(kept.book.log(id(0), path_of(0)));
   EXPECT_TRUE(kept.book.on_session_over(session(1), "fenced").empty());
-  EXPECT_EQ(kept.book.lost(), 0u);
+  EXPECT_EQ(kept.book.lost().pairs(), 0u);
   EXPECT_EQ(kept.book.durable(id(0)).size(), 1u);
 }
 

@@ -31,15 +31,15 @@ void expect_same(const CommitBook& compacted, const CommitBook& whole) {
   EXPECT_EQ(compacted.next(), whole.next());
   EXPECT_EQ(compacted.committed(), whole.committed());
   EXPECT_EQ(compacted.committed_targets(), whole.committed_targets());
-  EXPECT_EQ(compacted.lost(), whole.lost());
-  EXPECT_EQ(compacted.losses(), whole.losses());
+  EXPECT_EQ(compacted.lost().pairs(), whole.lost().pairs());
+  EXPECT_EQ(compacted.lost().lines(), whole.lost().lines());
   EXPECT_EQ(compacted.unmerged(), whole.unmerged());
   EXPECT_EQ(compacted.life(), whole.life());
   for (std::uint16_t k = 0; k < 2; ++k) {
     // A round that changes nothing is written with the next one that does.
-    EXPECT_GE(compacted.heard(StageId(k)), whole.heard(StageId(k)));
-    EXPECT_GE(compacted.settled(StageId(k)), whole.settled(StageId(k)));
-    EXPECT_EQ(compacted.settled(StageId(k)), compacted.heard(StageId(k)));
+    EXPECT_GE(compacted.done().heard(StageId(k)), whole.done().heard(StageId(k)));
+    EXPECT_GE(compacted.done().settled(StageId(k)), whole.done().settled(StageId(k)));
+    EXPECT_EQ(compacted.done().settled(StageId(k)), compacted.done().heard(StageId(k)));
   }
   for (std::uint64_t serial = compacted.low(); serial < compacted.next_serial(); ++serial) {
     const CommitBook::Logged *one = compacted.find(id(serial)), *other = whole.find(id(serial));
@@ -70,7 +70,7 @@ class Story {
       end_session();
   }
   void write_all() {
-    while (kept.book.done_left()) kept.write_done();
+    while (kept.book.done().left()) kept.write_done();
   }
   Kept kept;
 
@@ -139,7 +139,7 @@ TEST(CommitBookTest, ACompactedLogMakesTheSameBookWheneverItIsMade) {
       if (testing::Test::HasFailure()) return;
     }
     EXPECT_GT(story.kept.book.low(), 20u);
-    EXPECT_GT(story.kept.book.lost(), 0u);
+    EXPECT_GT(story.kept.book.lost().pairs(), 0u);
   }
 }
 
@@ -186,17 +186,17 @@ TEST(CommitBookTest, ItsCompactedLogDoesNotGrowWithTheRunsLength) {
 
 TEST(CommitBookTest, LossesBelowTheWindowAreCountedByPeerStageAndCauseAndNotNamedOneByOne) {
   Kept kept;
-  for (std::uint64_t serial = 0; serial < 3 * CommitBook::kLossesMax / 2; ++serial) {
+  for (std::uint64_t serial = 0; serial < 3 * LostBook::kLinesMax / 2; ++serial) {
     kept.decide(serial, {entry_name(10 + serial, serial), entry_name(2, 100'000 + serial)});
     (void)kept.book.on_session_over(session(10 + serial), "no sign of life");
     kept.secure(1, 2, {100'000 + serial});
     kept.write_done();
   }
-  const CommitBook::Losses losses = kept.book.losses();
-  EXPECT_EQ(losses.size(), CommitBook::kLossesMax + 1);
-  EXPECT_EQ(losses.at({0, StageId(0), "other causes"}), CommitBook::kLossesMax / 2);
+  const LostBook::Lines losses = kept.book.lost().lines();
+  EXPECT_EQ(losses.size(), LostBook::kLinesMax + 1);
+  EXPECT_EQ(losses.at({0, StageId(0), "other causes"}), LostBook::kLinesMax / 2);
   EXPECT_EQ(losses.at({10, StageId(0), "no sign of life"}), 1u);
-  EXPECT_EQ(kept.book.lost(), 3 * CommitBook::kLossesMax / 2);
+  EXPECT_EQ(kept.book.lost().pairs(), 3 * LostBook::kLinesMax / 2);
   expect_same(read_back(kept.book.compacted()), *kept.reopened());
 }
 

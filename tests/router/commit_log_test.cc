@@ -95,11 +95,11 @@ TEST(CommitBookTest, MoreListingsThanOneRecordTakesAllReachTheLog) {
   for (std::uint64_t serial = 0; serial < kMicrobatches; ++serial) kept.decide(serial);
   EXPECT_EQ(kept.book.list_rest("the run ended").size(), 2 * kMicrobatches);
   int records = 0;
-  for (; kept.book.done_left(); ++records) kept.write(kept.book.done_record());
+  for (; kept.book.done().left(); ++records) kept.write(kept.book.done_record());
   EXPECT_EQ(records, 2);
   const auto book = kept.reopened();
   ASSERT_TRUE(book.ok()) << book.error().message;
-  EXPECT_EQ(book->lost(), 2 * kMicrobatches);
+  EXPECT_EQ(book->lost().pairs(), 2 * kMicrobatches);
   EXPECT_EQ(book->unmerged(), 0u);
   kept.book.done_durable();
   EXPECT_EQ(kept.book.low(), kMicrobatches);
@@ -177,7 +177,7 @@ TEST(CommitBookTest, ReplayBringsBackPathsListingsAndTheIdsToIssueAgain) {
   EXPECT_EQ(book->low(), 1u);
   EXPECT_EQ(book->committed(), 3u);
   EXPECT_EQ(book->committed_targets(), 24u);
-  EXPECT_EQ(book->lost(), 1u);
+  EXPECT_EQ(book->lost().pairs(), 1u);
   EXPECT_EQ(book->next_serial(), 5u);
   CommitBook again = *book;
   for (const std::uint64_t serial : {2u, 3u, 5u}) {

@@ -82,7 +82,7 @@ TEST_F(CourierLossTest, ATakeMayBeTheThirdChildAndNotTheFourth) {
   EXPECT_TRUE(take_out<Release>().empty());
   courier.take(id(0), GradientHint{session(13), entry_name(13, 4)}, now);
   EXPECT_EQ(take_out<Release>().size(), 1u);
-  EXPECT_EQ(courier.renewals().size(), 3u);
+  EXPECT_EQ(courier.hops().renewals().size(), 3u);
 }
 
 TEST_F(CourierLossTest, ARejectedGradientAsksAnotherPeer) {
@@ -90,7 +90,7 @@ TEST_F(CourierLossTest, ARejectedGradientAsksAnotherPeer) {
   const Lease lease = asked().second.lease;
   gradient(kA, lease);
   courier.reject(id(0), "not finite", now);
-  EXPECT_TRUE(courier.waiting(id(0)));
+  EXPECT_TRUE(courier.hops().waiting(id(0)));
   EXPECT_EQ(asked().first, session(kB));
   EXPECT_EQ(take_out<Release>().at(0).second.lease, lease);
   EXPECT_TRUE(health.suspected(session(kA)));
@@ -113,7 +113,7 @@ TEST_F(CourierLossTest, APathThatDoesNotBeginWithItsSendersEntryIsRefusedAndItsS
   forged.path = {entry_name(kB, 5)};
   tell(kA, forged);
   EXPECT_TRUE(won.empty());
-  EXPECT_TRUE(courier.waiting(id(0)));
+  EXPECT_TRUE(courier.hops().waiting(id(0)));
   EXPECT_EQ(courier.counters().forged, 1u);
   EXPECT_EQ(take_out<Release>().at(0).second.lease, lease);
   EXPECT_EQ(health.why_not(session(kA), now + kPeerRest.first - 1ms, WhyNot::kUnfit), WhyNot::kUnfit);
@@ -138,13 +138,13 @@ TEST_F(CourierLossTest, WithoutAnyPeerItParksSaysSoAndGoesOn) {
   open();
   ASSERT_EQ(parked.size(), 1u);
   EXPECT_TRUE(parked[0].second);
-  EXPECT_EQ(courier.parked(), 1u);
+  EXPECT_EQ(courier.hops().parked(), 1u);
   pass(3s, {});
   EXPECT_EQ(parked.size(), 1u) << "said once";
   serve({kB});
   pass(1100ms, {});
   EXPECT_EQ(asked().first, session(kB));
-  EXPECT_EQ(courier.parked(), 0u);
+  EXPECT_EQ(courier.hops().parked(), 0u);
   EXPECT_FALSE(parked.back().second);
 }
 
@@ -190,8 +190,8 @@ TEST_F(CourierLossTest, ThousandsOfHopsLeaveNothingBehind) {
     courier.commit(id(serial));
   }
   courier.tick(now, {{kTrainer, 2000}});
-  EXPECT_EQ(courier.size(), 0u);
-  EXPECT_TRUE(courier.renewals().empty());
+  EXPECT_EQ(courier.hops().size(), 0u);
+  EXPECT_TRUE(courier.hops().renewals().empty());
   EXPECT_EQ(rates.in_flight(session(kA)), 0u);
 }
 

@@ -34,7 +34,7 @@ TEST_F(CourierTest, OpeningSendsAForwardUnderANewLease) {
   EXPECT_EQ(to, session(kA));
   EXPECT_EQ(forward.lease.session, session(1));
   EXPECT_EQ(forward.above.back(), session(1));
-  EXPECT_TRUE(courier.waiting(id(0)));
+  EXPECT_TRUE(courier.hops().waiting(id(0)));
   open(1);
   EXPECT_NE(asked().second.lease, forward.lease);
 }
@@ -52,7 +52,7 @@ TEST_F(CourierTest, TheTimerOpensASecondBranchAndTheFirstStays) {
   EXPECT_TRUE(health.suspected(session(kA)));
   EXPECT_EQ(courier.counters().timers, 1u);
   gradient(kA, first);
-  EXPECT_EQ(courier.won_by(id(0)), session(kA)) << "the first one may still win";
+  EXPECT_EQ(courier.hops().won_by(id(0)), session(kA)) << "the first one may still win";
 }
 
 TEST_F(CourierTest, AThirdBranchReleasesTheOldestAndOnlyTheOldest) {
@@ -69,7 +69,7 @@ TEST_F(CourierTest, AThirdBranchReleasesTheOldestAndOnlyTheOldest) {
   EXPECT_EQ(released[0].first, session(kA));
   EXPECT_EQ(released[0].second.lease, first);
   gradient(kB, second);
-  EXPECT_EQ(courier.won_by(id(0)), session(kB)) << "the second one's claim still stands";
+  EXPECT_EQ(courier.hops().won_by(id(0)), session(kB)) << "the second one's claim still stands";
 }
 
 TEST_F(CourierTest, ASilentPeerFiresTheTimerAfterASecondWhateverItsDeadline) {
@@ -304,7 +304,7 @@ TEST_F(CourierTest, BusyOrGoneOfTheWonClaimChangesNothing) {
   tell(kA, Gone{lease});
   over(kA);
   EXPECT_TRUE(asked_nobody());
-  EXPECT_EQ(courier.won_by(id(0)), session(kA));
+  EXPECT_EQ(courier.hops().won_by(id(0)), session(kA));
 }
 
 TEST_F(CourierTest, CloseReleasesEveryChild) {
@@ -313,22 +313,22 @@ TEST_F(CourierTest, CloseReleasesEveryChild) {
   pass(3100ms);
   courier.close(id(0));
   EXPECT_EQ(take_out<Release>().size(), 2u);
-  EXPECT_FALSE(courier.holds(id(0)));
+  EXPECT_FALSE(courier.hops().holds(id(0)));
   EXPECT_EQ(in_flight(), 0u);
 }
 
 TEST_F(CourierTest, CommitTellsTheWinnerOnceAndStopsRenewing) {
   open();
   const Lease lease = asked().second.lease;
-  EXPECT_TRUE(courier.renewals().at(session(kA)).at(0).want);
+  EXPECT_TRUE(courier.hops().renewals().at(session(kA)).at(0).want);
   gradient(kA, lease);
-  EXPECT_FALSE(courier.renewals().at(session(kA)).at(0).want);
+  EXPECT_FALSE(courier.hops().renewals().at(session(kA)).at(0).want);
   courier.commit(id(0));
   courier.commit(id(0));
   const auto commits = take_out<Commit>();
   ASSERT_EQ(commits.size(), 1u);
   EXPECT_EQ(commits[0].second.items.at(0).path, (std::vector{entry_name(kA, 5)}));
-  EXPECT_TRUE(courier.renewals().empty());
+  EXPECT_TRUE(courier.hops().renewals().empty());
 }
 
 // A beat or a repeated gradient of the winner that crossed the COMMIT was answered Release, which could overtake it and
@@ -342,9 +342,9 @@ TEST_F(CourierTest, LateWordsOfACommittedWinnerAreNotAnsweredWithARelease) {
   gradient(kA, lease);
   EXPECT_TRUE(take_out<Release>().empty());
   courier.tick(now, {{kTrainer, 0}});
-  EXPECT_TRUE(courier.holds(id(0)));
+  EXPECT_TRUE(courier.hops().holds(id(0)));
   courier.tick(now, {{kTrainer, 1}});
-  EXPECT_FALSE(courier.holds(id(0)));
+  EXPECT_FALSE(courier.hops().holds(id(0)));
   progress(kA, lease, HopPhase::kBackward);
   EXPECT_EQ(take_out<Release>().size(), 1u) << "below low nothing can be undone by it";
 }
@@ -352,7 +352,7 @@ TEST_F(CourierTest, LateWordsOfACommittedWinnerAreNotAnsweredWithARelease) {
 TEST_F(CourierTest, ForgetBelowKeepsWhatIsNotCommitted) {
   open(0);
   courier.tick(now, {{kTrainer, 10}});
-  EXPECT_TRUE(courier.holds(id(0)));
+  EXPECT_TRUE(courier.hops().holds(id(0)));
 }
 
 TEST_F(CourierTest, ATickLooksAtNoHopThatIsCommitted) {
@@ -370,7 +370,7 @@ TEST_F(CourierTest, ATickLooksAtNoHopThatIsCommitted) {
     gradient(kA, asked().second.lease, serial);
     courier.commit(id(serial));
   }
-  EXPECT_EQ(courier.size(), 101u);
+  EXPECT_EQ(courier.hops().size(), 101u);
   (void)looked_at();
   courier.tick(now);
   EXPECT_EQ(looked_at(), of_one);
@@ -379,12 +379,12 @@ TEST_F(CourierTest, ATickLooksAtNoHopThatIsCommitted) {
 TEST_F(CourierTest, TheParkedAreCountedAsTheyCome) {
   serve({});
   for (std::uint64_t serial = 0; serial < 3; ++serial) open(serial);
-  EXPECT_EQ(courier.parked(), 3u);
+  EXPECT_EQ(courier.hops().parked(), 3u);
   courier.close(id(0));
-  EXPECT_EQ(courier.parked(), 2u);
+  EXPECT_EQ(courier.hops().parked(), 2u);
   serve({kA});
   pass(1s, {kA});
-  EXPECT_EQ(courier.parked(), 0u);
+  EXPECT_EQ(courier.hops().parked(), 0u);
 }
 
 }  // namespace

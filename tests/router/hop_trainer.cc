@@ -144,7 +144,7 @@ void TrainerActor::tick() {
   if (now >= next_repeat_) {
     next_repeat_ = now + world_.options().lease / 4;
     queue(book_.outstanding());
-    if (book_.done_dirty()) {
+    if (book_.done().dirty()) {
       append(book_.done_record(), [this] { book_.done_durable(); });
     }
   }

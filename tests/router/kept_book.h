@@ -64,8 +64,8 @@ struct Kept {
 
 inline std::string hex(const Bytes& bytes) { return hex_of(bytes.data(), bytes.size()); }
 
-inline CommitBook::Life a_life(std::uint64_t cursor) {
-  CommitBook::Life life{session(9), cursor, 2, 77, {}};
+inline LifeRecord a_life(std::uint64_t cursor) {
+  LifeRecord life{session(9), cursor, 2, 77, {}};
   for (std::size_t i = 0; i < life.text.bytes.size(); ++i) life.text.bytes[i] = static_cast<std::uint8_t>(i);
   return life;
 }

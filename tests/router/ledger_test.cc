@@ -78,7 +78,7 @@ TEST(LedgerTest, AForwardMakesAnEntryThatComputesWhenItsFramesAreHere) {
   rig.ledger.inputs_arrived(*entry, rig.now);
   EXPECT_EQ(rig.work()->kind, JobKind::kForward);
   EXPECT_EQ(rig.state(*entry), S::kBelow);
-  EXPECT_TRUE(rig.courier.waiting(id(3)));
+  EXPECT_TRUE(rig.courier.hops().waiting(id(3)));
   rig.ledger.gradient_arrived(id(3), rig.gradient_from_below(3, {entry_name(60, 8)}));
   EXPECT_EQ(rig.state(*entry), S::kQueued);
   EXPECT_EQ(rig.work()->kind, JobKind::kBackward);
@@ -97,7 +97,7 @@ TEST(LedgerTest, TheLastStageGoesFromForwardToBackwardByItself) {
   EXPECT_EQ(rig.work_all(), (std::vector{JobKind::kForward, JobKind::kBackward}));
   EXPECT_EQ(rig.state(entry), S::kCounted);
   EXPECT_EQ(rig.take_sent<Gradient>(2).at(0).loss_sum, 2.0);
-  EXPECT_EQ(rig.courier.size(), 0u);
+  EXPECT_EQ(rig.courier.hops().size(), 0u);
 }
 
 TEST(LedgerTest, ASecondBranchJoinsInEveryLiveStateAndNothingIsComputedAgain) {

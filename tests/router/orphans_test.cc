@@ -169,7 +169,7 @@ TEST(OrphansTest, AClosedEntryTellsTheWinnersChildBeforeItReleasesIts) {
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].items.at(0).microbatch, naming::id(0));
   EXPECT_EQ(told[0].items.at(0).path, std::vector(path.begin() + 1, path.end()));
-  EXPECT_FALSE(rig.courier.holds(naming::id(0)));
+  EXPECT_FALSE(rig.courier.hops().holds(naming::id(0)));
   rig.commit(0, path);  // once more: nothing to close
   EXPECT_TRUE(rig.take_sent<Commit>(70).empty());
 }

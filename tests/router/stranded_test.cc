@@ -29,9 +29,9 @@ TEST_F(StrandedTest, AHopThatNobodyAnswersIsStrandedAfterWhatFirstWordsTake) {
   measure_answers(1s);
   open();
   pass(2900ms, {});
-  EXPECT_FALSE(courier.stranded(id(0)));
+  EXPECT_FALSE(courier.hops().stranded(id(0)));
   pass(200ms, {});
-  EXPECT_TRUE(courier.stranded(id(0)));
+  EXPECT_TRUE(courier.hops().stranded(id(0)));
   EXPECT_TRUE(courier.stranded());
   EXPECT_EQ(courier.counters().stranded, 1u);
 }
@@ -41,15 +41,15 @@ TEST_F(StrandedTest, ToBeHeardIsNoAnswer) {
   measure_answers(1s);
   open();
   pass(3100ms, {kA, kB, kC});
-  EXPECT_TRUE(courier.stranded(id(0)));
+  EXPECT_TRUE(courier.hops().stranded(id(0)));
 }
 
 TEST_F(StrandedTest, WhileNothingIsMeasuredItWaitsLonger) {
   open();
   pass(HopRates::kDeadlineUnknown - 1s, {});
-  EXPECT_FALSE(courier.stranded(id(0)));
+  EXPECT_FALSE(courier.hops().stranded(id(0)));
   pass(2s, {});
-  EXPECT_TRUE(courier.stranded(id(0)));
+  EXPECT_TRUE(courier.hops().stranded(id(0)));
 }
 
 TEST_F(StrandedTest, ASlowChildWithBeatsIsNotStranded) {
@@ -60,7 +60,7 @@ TEST_F(StrandedTest, ASlowChildWithBeatsIsNotStranded) {
   for (int i = 0; i < 60; ++i) beat(kA, lease, HopPhase::kForward);
   for (int i = 0; i < 2400; ++i) {
     beat(kA, lease, HopPhase::kBelow);
-    ASSERT_FALSE(courier.stranded(id(0)));
+    ASSERT_FALSE(courier.hops().stranded(id(0)));
   }
   EXPECT_EQ(courier.counters().stranded, 0u);
   EXPECT_EQ(courier.counters().branches, 0u);
@@ -83,7 +83,7 @@ TEST_F(StrandedTest, AHolderThatWasStoppedItselfIsNotStranded) {
   pass(1s, {});
   now += 30s;
   pass(200ms, {});
-  EXPECT_FALSE(courier.stranded(id(0)));
+  EXPECT_FALSE(courier.hops().stranded(id(0)));
 }
 
 TEST_F(StrandedTest, WithNobodyToAskItIsParkedAndNotStranded) {
@@ -91,11 +91,11 @@ TEST_F(StrandedTest, WithNobodyToAskItIsParkedAndNotStranded) {
   serve({});
   open();
   pass(60s, {});
-  EXPECT_FALSE(courier.stranded(id(0)));
+  EXPECT_FALSE(courier.hops().stranded(id(0)));
   serve({kA});
   pass(1200ms, {kA});
   EXPECT_EQ(asked().first, session(kA));
-  EXPECT_FALSE(courier.stranded(id(0))) << "its wait begins when there is somebody";
+  EXPECT_FALSE(courier.hops().stranded(id(0))) << "its wait begins when there is somebody";
 }
 
 TEST_F(StrandedTest, WhileNobodyAnswersEveryHopIsStrandedFromItsBeginningUntilSomebodyDoes) {
@@ -105,13 +105,13 @@ TEST_F(StrandedTest, WhileNobodyAnswersEveryHopIsStrandedFromItsBeginningUntilSo
   ASSERT_TRUE(courier.stranded());
   open(1);
   pass(20ms, {});
-  EXPECT_TRUE(courier.stranded(id(1)));
+  EXPECT_TRUE(courier.hops().stranded(id(1)));
   const auto forwards = take_out<Forward>();
   busy(forwards.back().first.peer_tag, forwards.back().second.lease);
   pass(20ms, {});
   EXPECT_FALSE(courier.stranded());
-  EXPECT_FALSE(courier.stranded(id(1)));
-  EXPECT_TRUE(courier.stranded(id(0))) << "nobody said a word about that one";
+  EXPECT_FALSE(courier.hops().stranded(id(1)));
+  EXPECT_TRUE(courier.hops().stranded(id(0))) << "nobody said a word about that one";
   pass(5s, {});
   ASSERT_TRUE(courier.stranded());
   courier.on_link_up(remote_of(kA), now);
@@ -136,7 +136,7 @@ TEST_F(StrandedTest, AStrandedChildIsLeftForAnotherOnce) {
   }
   EXPECT_TRUE(asked_nobody());
   EXPECT_EQ(courier.counters().branches, 1u);
-  EXPECT_FALSE(courier.stranded(id(0)));
+  EXPECT_FALSE(courier.hops().stranded(id(0)));
   gradient(kB, second.lease);
   ASSERT_EQ(won.size(), 1u);
   const auto released = take_out<Release>();
@@ -222,7 +222,7 @@ TEST_F(StrandedTest, AHopWhoseChildrenAreAllStrandedIsStrandedAlthoughTheyAnswer
     progress(kA, first, HopPhase::kStranded);
     beat(kB, second, HopPhase::kStranded);
   }
-  EXPECT_TRUE(courier.stranded(id(0)));
+  EXPECT_TRUE(courier.hops().stranded(id(0)));
   EXPECT_FALSE(courier.stranded()) << "they do answer";
 }
 
@@ -231,11 +231,11 @@ TEST_F(StrandedTest, AHopThatEverybodyRefusesAsUnusableIsStrandedAlthoughTheyAns
   measure_answers(10ms);
   serve({kA});
   open();
-  for (int i = 0; i < 80 && !courier.stranded(id(0)); ++i) {
+  for (int i = 0; i < 80 && !courier.hops().stranded(id(0)); ++i) {
     for (const auto& [to, forward] : take_out<Forward>()) busy(kA, forward.lease, BusyReason::kFailed);
     pass(250ms, {kA});
   }
-  EXPECT_TRUE(courier.stranded(id(0)));
+  EXPECT_TRUE(courier.hops().stranded(id(0)));
 }
 
 // ---- at the stranded peer ----

@@ -151,7 +151,7 @@ TEST(LaunchTest, AnEndThatIsNotDurableIsNotSaid) {
 // out that the log takes nothing more, before the end of the run.
 TEST(LaunchTest, ALogThatFailedUnderALazyRecordStopsTheProcessAtOnce) {
   Swarm swarm(options_for(400));
-  const auto noted = [&] { return swarm.launch()->book().done_dirty(); };
+  const auto noted = [&] { return swarm.launch()->book().done().dirty(); };
   ASSERT_TRUE(swarm.loop().run_until_true(noted, swarm.loop().now() + 60s));
   for (std::size_t i = 0; i < swarm.peers().size(); ++i) swarm.freeze_peer(i);
   swarm.run_for(150ms);  // what was on its way is decided
