@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/codec_bench.h"
-#include "bench/convergence_bench.h"
 #include "bench/hop_bench.h"
 #include "bench/layout_bench.h"
 #include "bench/line_bench.h"
@@ -13,59 +12,11 @@
 #include "bench/rebalance_bench.h"
 #include "bench/routing_bench.h"
 #include "bench/stage_bench.h"
-#include "bench/staleness_bench.h"
 #include "bench/tokenizer_bench.h"
 #include "common/os/program_start.h"
 #include "compression/codec.h"
 
 namespace {
-
-// What every grid of trainings asks for.
-void add_grid(CLI::App& command, shoal::GridSetting& model, shoal::GridOptions& options, int stages_min) {
-  command.add_option("--text", model.text, "what is learned, bytes")->required()->check(CLI::ExistingFile);
-  command.add_option("--rows", options.rows, "results, JSON lines; what it has is not trained again")
-      ->type_name("FILE")
-      ->capture_default_str();
-  command.add_option("--tokens", model.tokens, "of one training")->check(CLI::PositiveNumber)->capture_default_str();
-  command.add_option("--layers", model.layers, "of the model")->capture_default_str();
-  command.add_option("--dim", model.dim, "of the model")->capture_default_str();
-  command.add_option("--heads", model.heads, "of the model")->capture_default_str();
-  command.add_option("--positions", model.positions, "of the model")->capture_default_str();
-  command.add_option("--sequences", model.sequences, "of a microbatch")->capture_default_str();
-  command.add_option("--stages", model.stages, "parts the model is cut into")
-      ->check(CLI::Range(stages_min, 256))
-      ->capture_default_str();
-  command.add_option("--inner-batch", model.inner_batch, "targets of one step")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command.add_option("--set", model.sets, "more of the run file; texts in their quotes")
-      ->type_name("SECTION.KEY=VALUE");
-  command.add_option("--threads", options.threads, "of the CPU")->check(CLI::Range(1, 1024))->capture_default_str();
-}
-
-CLI::App* add_convergence(CLI::App& app, shoal::ConvergenceOptions& options) {
-  CLI::App* command = app.add_subcommand(
-      "convergence", "What each codec between stages does to what a model learns: a grid of solo --wire");
-  shoal::ConvergenceSetting& model = options.setting;
-  add_grid(*command, model, options, 2);
-  command->add_option("--tune-text", model.tune_text, "what is fine-tuned on behind it; without one nothing is")
-      ->check(CLI::ExistingFile);
-  command->add_option("--models", options.models, "what fine-tuning begins from")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command->add_option("--codec", options.codecs, "names of [wire], of both directions or FORWARD/BACKWARD")
-      ->type_name("C")
-      ->capture_default_str();
-  command->add_option("--seed", options.seeds, "seeds; their mean counts, and raw's are the noise")
-      ->capture_default_str();
-  command->add_option("--tune-tokens", model.tune_tokens, "of one fine-tuning")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--tune-lr", model.tune_lr, "learning rate of fine-tuning")->capture_default_str();
-  command->add_option("--points", model.points, "of a curve")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_flag("--json", options.json, "one JSON object a line on stdout, with curves");
-  return command;
-}
 
 CLI::App* add_hop(CLI::App& app, shoal::HopBenchOptions& options) {
   CLI::App* command = app.add_subcommand(
@@ -244,25 +195,6 @@ CLI::App* add_routing(CLI::App& app, shoal::RoutingOptions& options) {
   return command;
 }
 
-CLI::App* add_staleness(CLI::App& app, shoal::StalenessOptions& options) {
-  CLI::App* command = app.add_subcommand(
-      "staleness", "What late gradients cost, and what look-ahead gives back: a grid of solo --delay-profile");
-  add_grid(*command, options.setting, options, 1);
-  command->add_option("--delay", options.delays, "mean delays in inner steps: D, or D/D/... one a stage")
-      ->type_name("D")
-      ->capture_default_str();
-  command->add_option("--profile", options.profiles, "measured delays besides, of audit --delay-profile")
-      ->type_name("FILE")
-      ->check(CLI::ExistingFile);
-  command->add_option("--look-ahead", options.look_aheads, "values of [optimizer] look_ahead, in updates")
-      ->type_name("C")
-      ->capture_default_str();
-  command->add_option("--lr", options.rates, "learning rates; the best one counts")->capture_default_str();
-  command->add_option("--seed", options.seeds, "seeds; their mean counts")->capture_default_str();
-  command->add_flag("--json", options.json, "one JSON object a line on stdout");
-  return command;
-}
-
 CLI::App* add_tokenizer(CLI::App& app, shoal::TokenizerBenchOptions& options) {
   CLI::App* command =
       app.add_subcommand("tokenizer", "A text made ids; with SHOAL_PYTHON beside the package tokenizers");
@@ -325,21 +257,14 @@ int main(int argc, char** argv) {
   shoal::StageBenchOptions stage_options;
   CLI::App* stage = add_stage(app, stage_options);
 
-  shoal::StalenessOptions staleness_options;
-  CLI::App* staleness = add_staleness(app, staleness_options);
-
   shoal::RoutingOptions routing_options;
   CLI::App* routing = add_routing(app, routing_options);
-
-  shoal::ConvergenceOptions convergence_options;
-  CLI::App* convergence = add_convergence(app, convergence_options);
 
   shoal::TokenizerBenchOptions tokenizer_options;
   CLI::App* tokenizer = add_tokenizer(app, tokenizer_options);
 
   CLI11_PARSE(app, argc, argv);
   if (codec->parsed()) return shoal::run_codec_bench(json);
-  if (convergence->parsed()) return shoal::run_convergence_bench(convergence_options);
   if (layout->parsed()) return shoal::run_layout_bench(layout_options);
   if (line->parsed()) return shoal::run_line_bench(line_options);
   if (log->parsed()) return shoal::run_log_bench(log_options);
@@ -349,7 +274,6 @@ int main(int argc, char** argv) {
   if (rebalance->parsed()) return shoal::run_rebalance_bench(rebalance_options);
   if (routing->parsed()) return shoal::run_routing_bench(routing_options);
   if (stage->parsed()) return shoal::run_stage_bench(stage_options);
-  if (staleness->parsed()) return shoal::run_staleness_bench(staleness_options);
   if (tokenizer->parsed()) return shoal::run_tokenizer_bench(tokenizer_options);
   if (hop->parsed()) return shoal::run_hop_bench(hop_options);
   return 0;

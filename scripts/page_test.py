@@ -21,53 +21,13 @@ import tempfile
 import time
 import urllib.request
 
+from cases import Cases
 from local_swarm import ROOT, Swarm, make_text, run_file, say
 from page_browser import DESK, PATIENCE_S, PHONE, Browser, HostileSite, missing
 
 SKIPPED = 77
 SUITE = "BrowserTest"
 PEER_NAME = "Zoe's 4090"
-
-
-class Cases:
-    """Named like tests of GoogleTest, said like them, and reported like them."""
-
-    def __init__(self):
-        self.done = []  # (name, failures or None where it was skipped)
-        self.failures = []
-
-    def run(self, name, case):
-        print(f"[ RUN      ] {SUITE}.{name}", flush=True)
-        self.failures, begin = [], time.monotonic()
-        try:
-            case()
-        except Exception as failure:  # what a browser or a process does not do is a failure of this case alone
-            self.fail(f"{type(failure).__name__}: {failure}")
-        word = "[  FAILED  ]" if self.failures else "[       OK ]"
-        print(f"{word} {SUITE}.{name} ({1000 * (time.monotonic() - begin):.0f} ms)", flush=True)
-        self.done.append((name, self.failures))
-
-    def skip(self, name, why):
-        print(f"[ RUN      ] {SUITE}.{name}\n{why}\n[  SKIPPED ] {SUITE}.{name} (0 ms)", flush=True)
-        self.done.append((name, None))
-
-    def fail(self, text):
-        self.failures.append(text)
-        print(text, flush=True)
-
-    def holds(self, what, holds, detail=""):
-        if not holds:
-            self.fail(f"{what}: {detail}")
-
-    def equal(self, what, found, wanted):
-        self.holds(what, found == wanted, f"{found!r}, not {wanted!r}")
-
-    def report(self, wish):
-        if not wish.startswith("json:"):
-            return
-        cases = [{"name": name, "status": "RUN", "result": "SKIPPED" if failures is None else "COMPLETED",
-                  **({"failures": [{"failure": text} for text in failures]} if failures else {})} for name, failures in self.done]
-        pathlib.Path(wish[5:]).write_text(json.dumps({"testsuites": [{"name": SUITE, "testsuite": cases}]}))
 
 
 def read(address, path):
@@ -112,7 +72,7 @@ class Watch:
 
 class PageTest:
     def __init__(self, arguments, work):
-        self.cases = Cases()
+        self.cases = Cases(SUITE)
         self.build = pathlib.Path(arguments.build).resolve()
         self.shoal = str(self.build / "bin/shoal")
         self.out = pathlib.Path(arguments.out or self.build / "page-pictures")
@@ -364,7 +324,7 @@ def main():
     report = os.environ.pop("GTEST_OUTPUT", "")
     lacks = missing()
     if lacks:
-        cases = Cases()
+        cases = Cases(SUITE)
         cases.skip("ThePageInABrowser", lacks)
         cases.report(report)
         return SKIPPED

@@ -76,7 +76,7 @@ std::optional<std::string> codec_warning(const RunConfig& config) {
       costs += (costs.empty() ? "" : ", ") + text_of(seen.forward, seen.backward) + " cost " + std::string(seen.cost);
   return "[wire] has " + chosen + ". In a small model of four stages " + costs +
          " of the loss (docs/RESULTS.md). HINT: int8 both ways, and aq4 forward with int8 backward, cost nothing there "
-         "that seeds do not; shoal-bench convergence measures it on a text of yours";
+         "that seeds do not; bench/grid convergence measures it on a text of yours";
 }
 
 }  // namespace shoal

@@ -1,7 +1,7 @@
 #pragma once
 // What coarse codecs cost of the loss, and what is said of a run that takes them. Pure; thread-safe.
 //
-// The figures are those of `shoal-bench convergence` (docs/RESULTS.md): one model of four stages, trained from nothing,
+// The figures are those of `bench/grid convergence` (docs/RESULTS.md): one model of four stages, trained from nothing,
 // whole percents of its validation loss over three seeds. Larger models and more stages have not been measured.
 #include <optional>
 #include <string>

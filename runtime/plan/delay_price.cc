@@ -8,7 +8,7 @@ namespace shoal {
 namespace {
 
 // Validation loss in nats a target, by mean delay in inner steps; every stage equally late, the best of the learning
-// rates tried, one seed: `shoal-bench staleness` with a text of 1.1 MB, 0.5 M tokens each (docs/history/results.md).
+// rates tried, one seed: `bench/grid staleness` with a text of 1.1 MB, 0.5 M tokens each (docs/history/results.md).
 struct MeasuredLoss {
   double delay;
   double plain, ahead;  // AdamW; looking ahead by one update

@@ -1,6 +1,6 @@
 #pragma once
 // What late gradients are expected to cost: the price list, measured in one process whose gradients a queue made late
-// (`shoal-bench staleness`, and with a ramp the same world; kMeasured in delay_price.cc says which run). Pure;
+// (`bench/grid staleness`, and with a ramp the same world; kMeasured in delay_price.cc says which run). Pure;
 // thread-safe.
 //
 // A price is ln(L / L0): L the validation loss with gradients late by `delay` inner steps on average, L0 that of plain
