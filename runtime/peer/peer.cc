@@ -49,17 +49,6 @@ void Peer::begin_session() {
   state_.because("reaching the authority");
   announcing_.begin_session();
   checkpointing_.came_to_nothing();  // what the session before was at
-<<<<<<< HEAD
-  life_->transport = std::make_unique<Transport>(env_.wire, env_.loop,
-                                                 Transport::Options{.run = options_.run,
-                                                                    .self = options_.key.id(),
-                                                                    .session = life_->session,
-                                                                    .role = PeerRole::kPeer,
-                                                                    .whereabouts = options_.whereabouts});
-  life_->transport->set_listener(this);
-  life_->transport->learn(authority(), options_.authority);
-  life_->transport->dial(authority());
-=======
   session_ = std::make_unique<PeerSession>(self,
                                            PeerSessionEnvironment{.process = env_,
                                                                   .options = options_,
@@ -77,7 +66,6 @@ void Peer::begin_session() {
                                                                   .traffic = traffic_},
                                            static_cast<SessionOwner&>(*this));
   session_->transport().dial(as_peer(options_.run));
->>>>>>> 05eaba8b (A peer's session is a class: the peer begins it, ends it and waits between two)
 }
 
 void Peer::end_session(const std::string& why) {

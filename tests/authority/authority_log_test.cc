@@ -15,7 +15,7 @@ using test::session_of;
 
 std::vector<LogRecord> sample_records() {
   const LogStart start{{"[run]\n", {1, 2, 3}}};
-  LogMember member{StageId(2), {session_of(4), peer_of(4), {"10.0.0.1:7000"}, true, Version(3)}};
+  LogMember member{StageId(2), {session_of(4), peer_of(4), {{"10.0.0.1:7000"}}, true, Version(3)}};
   LogOpen open;
   open.open.stage = StageId(2);
   open.open.round = RoundId(9);

@@ -29,7 +29,7 @@ std::vector<std::uint8_t> signed_by_run(ByteView bytes) {
 }
 
 Member member_of(std::uint64_t n, std::uint64_t version = 0) {
-  return {session_of(n), peer_of(n), {"10.0.0.1:" + std::to_string(7000 + n)}, true, Version(version)};
+  return {session_of(n), peer_of(n), {{"10.0.0.1:" + std::to_string(7000 + n)}}, true, Version(version)};
 }
 
 MemberList list_of(std::uint16_t stages, std::uint64_t members_each) {
