@@ -44,8 +44,7 @@ MemberList MemberLists::list_of(std::vector<StageMembers> heads) const {
 
 // A list that is too large would end the run, and its log would end every later life of it: so it is seen to before the
 // member is decided. What members change later (versions, epochs) is counted at its largest.
-bool MemberLists::fits(MemberList list, const Whereabouts& whereabouts,
-                       const std::optional<Session>& older) const {
+bool MemberLists::fits(MemberList list, const Whereabouts& whereabouts, const std::optional<Session>& older) const {
   constexpr std::uint64_t kLargest = UINT64_MAX;
   list.epoch = Epoch(kLargest);
   Member joiner{Session{kLargest, kLargest}, PeerId{}, whereabouts, true, Version(kLargest)};

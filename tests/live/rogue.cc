@@ -65,7 +65,7 @@ class Rogue final : private Transport::Listener {
     session_ = Session::of(key_.id(), static_cast<std::uint64_t>(loop_.wall().time_since_epoch().count()));
     transport_ = std::make_unique<Transport>(
         *lanes_, loop_,
-        Transport::Options{ticket_.run, key_.id(), session_, PeerRole::kPeer, {wire_->listening_address()}});
+        Transport::Options{ticket_.run, key_.id(), session_, PeerRole::kPeer, {{wire_->listening_address()}}});
     transport_->set_listener(this);
     return {};
   }

@@ -17,7 +17,7 @@ namespace {
 // Of every other delta the base turns out to be lost, by whomever it is sent to.
 class Forgetful final : public DifferenceCodec {
  public:
-  Status decode(ByteView frame, const BaseView* base, MutableByteView out) const override {
+  Status decode(ByteView frame, const BaseView* base, PlacedBytes out) const override {
     const bool forgets = base != nullptr && base->hash % 2 == 0;
     // The peer that makes a frame reads it first.
     if (forgets && !made_.insert(crc32c(frame)).second) return make_error(ErrorCode::kGone, "forgotten");

@@ -251,7 +251,7 @@ class Stranger final : public Transport::Listener {
     wire_ = swarm.network().make_wire(key_.id(), "stranger:1");
     transport_ = std::make_unique<Transport>(
         *wire_, host.loop(),
-        Transport::Options{RunId{run_.bytes}, key_.id(), Session::of(key_.id(), 3), PeerRole::kPeer, {"stranger:1"}});
+        Transport::Options{RunId{run_.bytes}, key_.id(), Session::of(key_.id(), 3), PeerRole::kPeer, {{"stranger:1"}}});
     transport_->set_listener(this);
     transport_->learn(run_, {{"launch:1"}});
     transport_->dial(run_);

@@ -17,7 +17,7 @@ class FalseLaunch final : private Transport::Listener {
     transport_ = std::make_unique<Transport>(
         *wire_, host.loop(),
         Transport::Options{
-            RunId{key.id().bytes}, key.id(), Session::of(key.id(), 1), PeerRole::kTrainer, {"launch:1"}});
+            RunId{key.id().bytes}, key.id(), Session::of(key.id(), 1), PeerRole::kTrainer, {{"launch:1"}}});
     transport_->set_listener(this);
   }
   std::size_t asked = 0;

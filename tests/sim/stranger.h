@@ -20,7 +20,7 @@ class Stranger final : private Transport::Listener {
     wire_ = swarm.network().make_wire(key_.id(), "stranger:1");
     transport_ = std::make_unique<Transport>(
         *wire_, host.loop(),
-        Transport::Options{run, key_.id(), Session::of(key_.id(), incarnation), role, {"stranger:1"}});
+        Transport::Options{run, key_.id(), Session::of(key_.id(), incarnation), role, {{"stranger:1"}}});
     transport_->set_listener(this);
   }
   void say(const PeerId& to, const std::string& address, Message message, std::vector<Bytes> frames = {}) {

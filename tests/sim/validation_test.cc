@@ -29,7 +29,7 @@ class AnchorSumExecutor final : public IntegerExecutor {
   Result<Computed> compute(const StageInput& input, ArenaRole weights, bool keep_graph) override {
     if (weights != ArenaRole::kAnchor) return IntegerExecutor::compute(input, weights, keep_graph);
     const std::span<const float> anchor = arena().span(ArenaRole::kAnchor);
-    const float above = spec().is_first() ? 0.0f : input.activation.f32()[0];
+    const float above = spec().is_first() ? 0.0f : input.activation.on_host().f32()[0];
     const float sum = std::accumulate(anchor.begin(), anchor.end(), above);
     Computed computed;
     computed.output.targets = static_cast<std::uint64_t>(sequences_of(input)) * spec().model.positions;
