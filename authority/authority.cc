@@ -1,4 +1,3 @@
-// What members say, and what becomes of them; the ends of a run.
 #include "authority/authority.h"
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include "events/session_end.h"
 
 namespace shoal {
+
 Authority::Authority(AuthorityOptions options, AuthorityPort& port, EventLoop& loop, std::unique_ptr<RecordLog> file)
     : options_(std::move(options)),
       port_(port),

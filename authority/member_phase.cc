@@ -8,7 +8,7 @@ namespace {
 // clang-format off
 constexpr std::array<std::array<bool, kMemberPhases>, kMemberPhases> kMayFollow{{
     // to: listed  idle   fetching overtaken ready  outdated ahead
-    {{true,  true,  true,  false, true,  false, false}},  // from kListed
+    {{true,  true,  true,  false, true,  false, false}},  // from kNew
     {{false, true,  false, false, true,  true,  true}},   // from kIdle
     {{false, false, true,  true,  true,  false, false}},  // from kFetching
     {{false, false, true,  true,  true,  false, false}},  // from kOvertaken

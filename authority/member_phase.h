@@ -4,7 +4,7 @@
 //
 // clang-format off
 //   phase       serves            it is
-//   kListed     –                 a row of the list, before its admission or its log record says more
+//   kNew        –                 a row of the list, before its admission or its log record says more
 //   kIdle       nothing           not to be counted on: it may begin to serve, or have stopped
 //   kFetching   nothing           one that joined a secured stage and has to fetch its state
 //   kOvertaken  an older version  the same, and rounds overtook what it fetched
@@ -19,7 +19,7 @@
 
 namespace shoal {
 
-enum class MemberPhase : std::uint8_t { kListed, kIdle, kFetching, kOvertaken, kReady, kOutdated, kAhead };
+enum class MemberPhase : std::uint8_t { kNew, kIdle, kFetching, kOvertaken, kReady, kOutdated, kAhead };
 inline constexpr int kMemberPhases = 7;
 
 // Whether a member may go from one to the other; each phase may follow itself. A session that this authority admitted

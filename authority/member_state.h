@@ -120,7 +120,7 @@ struct MemberState {
   bool leaves() const { return leaving != Leaving::kNo; }
 
  private:
-  MemberPhase phase_ = MemberPhase::kListed;
+  MemberPhase phase_ = MemberPhase::kNew;
 };
 
 // The members of one stage, in the order of their sessions.

@@ -18,7 +18,7 @@ class RoundTimes {
 
   std::uint64_t payload() const;  // bytes of what a member brings; 0: not known
   Duration budget(std::size_t members) const { return of_bytes(members) + of_jobs(); }
-  // Of a budget: in which everybody must have contributed.
+  // In which everybody must have contributed, of a round with this budget.
   Duration to_contribute(Duration budget) const;
   // In which a member that fetches the state must have it: after that nothing waits for it.
   Duration to_fetch() const { return of_bytes(2) + of_jobs() + options_.membership; }

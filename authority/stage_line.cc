@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "events/delay.h"
+
 namespace shoal {
 namespace {
 
@@ -11,6 +13,20 @@ RoundCommit told_again(RoundCommit commit, const RecentCommits::TakenBack& taken
   commit.secured = taken.secured;
   commit.tag = taken.tag;
   return commit;
+}
+
+std::optional<double> lower_median(std::vector<double> values) {
+  if (values.empty()) return std::nullopt;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Whether a checkpoint that a member says it has is newer than another one; one of a version that no round made is
+// none.
+bool is_newer(const std::optional<DiskState>& one, const std::optional<DiskState>& other, Version newest) {
+  if (!one || one->version > newest) return false;
+  return !other || one->version > other->version || (one->version == other->version && one->age_s < other->age_s);
 }
 
 }  // namespace
@@ -75,6 +91,33 @@ bool StageLine::one_may_come(const MembersOfStage& members) const {
       std::ranges::any_of(last_commit->secured, [&](const Secured& one) { return !is_here(one.session.peer_tag); });
   return of_round ||
          std::ranges::any_of(had, [&](const auto& entry) { return entry.second == version && !is_here(entry.first); });
+}
+
+StageStatus StageLine::status(const MembersOfStage& members, std::optional<Duration> missing_for,
+                              Duration restore_after) const {
+  StageStatus one;
+  one.stage = stage;
+  one.secured = secured;
+  one.version = version;
+  std::vector<double> delays;
+  for (const auto& [session, member] : members) {
+    ++one.members;
+    one.serving += member->member.serving ? 1 : 0;
+    if (member->ahead()) one.ahead.push_back(session);
+    if (member->member.serving && member->said.stranded) one.stranded.push_back(session);
+    one.holders += has_newest(*member) ? 1 : 0;
+    if (is_newer(member->said.on_disk, one.on_disk, version)) one.on_disk = member->said.on_disk;
+    if (!member->member.serving || member->said.steps < kDelayWindows) continue;
+    delays.push_back(member->said.delay);
+  }
+  if (missing_for) {
+    one.back_to = restorable(members);
+    one.back_in = std::max(Duration(0), restore_after - *missing_for);
+  }
+  one.delay = lower_median(std::move(delays));
+  if (last_commit)
+    for (const Secured& secured : last_commit->secured) one.last_members.push_back(secured.session);
+  return one;
 }
 
 StageMembers StageLine::head() const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "authority/authority_log.h"
+#include "authority/authority_port.h"
 #include "authority/member_state.h"
 #include "authority/recent_commits.h"
 #include "common/time.h"
@@ -38,6 +39,9 @@ struct StageLine {
   std::optional<Version> restorable(const MembersOfStage& members) const;
   // Whether it is worth waiting for somebody who may have the newest version and is not here.
   bool one_may_come(const MembersOfStage& members) const;
+  // `missing_for`: nobody has held the newest version for so long; none: somebody does. `restore_after`: it goes back
+  // then.
+  StageStatus status(const MembersOfStage& members, std::optional<Duration> missing_for, Duration restore_after) const;
   StageMembers head() const;  // as the list shows it, without its members
 
   // What it takes back. ERRORS: kCorrupt (the log contradicts itself).

@@ -23,7 +23,6 @@
 #include "authority/authority_port.h"
 #include "authority/decision_log.h"
 #include "authority/failure_detector.h"
-#include "authority/last_rounds.h"
 #include "authority/member_book.h"
 #include "authority/open_round.h"
 #include "authority/round_blames.h"
@@ -34,7 +33,6 @@
 #include "authority/stage_fetches.h"
 #include "authority/stage_line.h"
 #include "authority/stage_restore.h"
-#include "authority/stage_status.h"
 #include "common/backoff.h"
 #include "common/event_loop.h"
 #include "common/lifetime.h"
@@ -58,7 +56,7 @@ class StageRounds {
   StageLine& line() { return line_; }
   const StageLine& line() const { return line_; }
   const RoundBlames& blames() const { return blames_; }
-  StageStatus status() const { return status_of(line_, members(), restore_.missing_for(), options_.restore_after); }
+  StageStatus status() const { return line_.status(members(), restore_.missing_for(), options_.restore_after); }
   // Members that were looked at so far to see whether a round is due. A beat looks at those of its own stage.
   std::uint64_t looked_at() const { return looked_at_; }
 
