@@ -130,7 +130,7 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
   if (member == nullptr) return book_.tell_over(from);
   if (beat.stage != member->stage) return;
   StageRounds& stage = rounds_of(member->stage);
-  if (const Version made = stage.line().version; beat.version > made && member->of_this_life)
+  if (const Version made = stage.line().version(); beat.version > made && member->of_this_life)
     return decisions_.end_for_misconduct(from.session, "it says that it holds version " +
                                                            std::to_string(beat.version.value) + ", and version " +
                                                            std::to_string(made.value) + " is the newest that was made");
@@ -152,7 +152,7 @@ void Authority::on_beat(const Remote& from, const Beat& beat) {
 
 bool Authority::keep_ahead(const MemberState& member, MemberPhase before, Version version) {
   const StageRounds& stage = rounds_of(member.stage);
-  const Version newest = stage.line().version;
+  const Version newest = stage.line().version();
   const Session session = member.member.session;
   const std::string cause = "it says that it holds version " + std::to_string(version.value) +
                             ", and the authority's log knows " + std::to_string(newest.value) + " as the newest";

@@ -58,8 +58,7 @@ Status LogReplay::replay(const LogOver& over) {
 
 Status LogReplay::replay(const LogOpen& record) {
   SHOAL_ASSIGN(StageRounds* const stage, stage_of(record.open.stage));
-  stage->line().replay(record);
-  return {};
+  return stage->line().replay(record);
 }
 
 Status LogReplay::replay(const LogCommit& record) {

@@ -59,8 +59,8 @@ std::vector<StageSupply> Placement::supply_without(const PeerId& peer) const {
     supply.push_back({.stage = line.stage,
                       .rate = rates[line.stage.value],
                       .secured = line.secured,
-                      .version = line.version,
-                      .digest = line.digest});
+                      .version = line.version(),
+                      .digest = line.digest()});
   }
   for (const auto& [session, member] : book_.members()) {
     if (member.member.peer == peer) continue;

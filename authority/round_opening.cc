@@ -21,7 +21,7 @@ std::vector<Session> who_takes_part(const StageView& view, bool step_round) {
     if (!member->ready() || view.blames.rests(*member)) continue;
     if (!step_round && member->fetch.since) continue;
     ready.push_back(session);
-    if (!step_round && member->version != view.line.version) continue;
+    if (!step_round && member->version != view.line.version()) continue;
     able.push_back(session);
     if (view.blames.reliable(*member) && (step_round || !view.detector.away(*member))) reliable.push_back(session);
   }
@@ -62,7 +62,7 @@ bool somebody_fetches(const StageView& view) {
 std::vector<Session> who_may_leave(const StageView& view, const std::vector<Session>& among) {
   std::vector<Session> free;
   for (const auto& [session, member] : view.members) {
-    if (member->leaving != Leaving::kAsked || member->leave_after >= view.line.round_committed) continue;
+    if (member->leaving != Leaving::kAsked || member->leave_after >= view.line.round_committed()) continue;
     if (std::ranges::find(among, session) != among.end()) free.push_back(session);
   }
   const bool stays = std::ranges::any_of(view.members, [&](const auto& entry) {

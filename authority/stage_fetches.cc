@@ -14,12 +14,12 @@ constexpr std::uint32_t kOvertakenFetchesMax = 12;
 
 void StageFetches::on_beat(MemberState& member, const Beat& beat, StageLine& line, bool in_round) {
   // What a joiner has fetched and does not serve yet is nothing that it could give to others.
-  if (beat.version <= line.version) member.version = beat.serving ? beat.version : Version(0);
-  member.settled = beat.version == line.version ? beat.settled_targets : 0;
-  note_fetch(member, beat, line.version, in_round);
+  if (beat.version <= line.version()) member.version = beat.serving ? beat.version : Version(0);
+  member.settled = beat.version == line.version() ? beat.settled_targets : 0;
+  note_fetch(member, beat, line.version(), in_round);
   if (beat.leaving && !member.leaves()) member.leaving = Leaving::kSaid;
   const bool was_ready = member.ready();
-  member.enter(phase_after_beat(member.phase(), beat.serving, beat.version, line.version));
+  member.enter(phase_after_beat(member.phase(), beat.serving, beat.version, line.version()));
   if (member.ready() && !was_ready) detector_.note_start(loop_.now() - member.fetch.idle_since);
   line.note_had(member);
 }

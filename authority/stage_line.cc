@@ -31,11 +31,18 @@ bool is_newer(const std::optional<DiskState>& one, const std::optional<DiskState
 
 }  // namespace
 
-void StageLine::push(const RoundCommit& commit, const RecentCommits::TakenBack& taken, Version settled, TimePoint now) {
-  version = commit.version;
-  digest = commit.digest;
+void StageLine::land(const RoundCommit& commit) {
+  for (LineFragment& fragment : fragments) {
+    if (!commit.back_to && &fragment != &fragments[fragment_opened]) continue;
+    fragment.version = commit.version;
+    fragment.digest = commit.digest;
+    fragment.round = commit.round;
+  }
   secured = true;
-  round_committed = commit.round;
+}
+
+void StageLine::push(const RoundCommit& commit, const RecentCommits::TakenBack& taken, Version settled, TimePoint now) {
+  land(commit);
   if (commit.step.value != 0) step_done = commit.step;
   last_commit = commit;
   last_abandon.reset();
@@ -60,7 +67,7 @@ bool StageLine::missing(const MembersOfStage& members) const {
   return secured && !held(members) && std::ranges::none_of(members, [&](const auto& entry) {
            const MemberState& member = *entry.second;
            return member.ahead() || std::ranges::any_of(member.said.held, [&](const HeldState& held) {
-                    return held.digest == digest && may_have(entry.first, held.version);
+                    return held.digest == digest() && may_have(entry.first, held.version);
                   });
          });
 }
@@ -89,8 +96,8 @@ bool StageLine::one_may_come(const MembersOfStage& members) const {
   };
   const bool of_round =
       std::ranges::any_of(last_commit->secured, [&](const Secured& one) { return !is_here(one.session.peer_tag); });
-  return of_round ||
-         std::ranges::any_of(had, [&](const auto& entry) { return entry.second == version && !is_here(entry.first); });
+  return of_round || std::ranges::any_of(
+                         had, [&](const auto& entry) { return entry.second == version() && !is_here(entry.first); });
 }
 
 StageStatus StageLine::status(const MembersOfStage& members, std::optional<Duration> missing_for,
@@ -98,7 +105,7 @@ StageStatus StageLine::status(const MembersOfStage& members, std::optional<Durat
   StageStatus one;
   one.stage = stage;
   one.secured = secured;
-  one.version = version;
+  one.version = version();
   std::vector<double> delays;
   for (const auto& [session, member] : members) {
     ++one.members;
@@ -106,7 +113,7 @@ StageStatus StageLine::status(const MembersOfStage& members, std::optional<Durat
     if (member->ahead()) one.ahead.push_back(session);
     if (member->member.serving && member->said.stranded) one.stranded.push_back(session);
     one.holders += has_newest(*member) ? 1 : 0;
-    if (is_newer(member->said.on_disk, one.on_disk, version)) one.on_disk = member->said.on_disk;
+    if (is_newer(member->said.on_disk, one.on_disk, version())) one.on_disk = member->said.on_disk;
     if (!member->member.serving || member->said.steps < kDelayWindows) continue;
     delays.push_back(member->said.delay);
   }
@@ -124,17 +131,17 @@ StageMembers StageLine::head() const {
   StageMembers head;
   head.stage = stage;
   head.epoch = epoch;
-  head.version = version;
-  head.digest = digest;
+  head.version = version();
+  head.digest = digest();
   head.secured = secured;
-  head.round = round_committed;
+  head.round = round_committed();
   head.step = step_done;
   return head;
 }
 
 Result<RecentCommits::TakenBack> StageLine::replay(const LogCommit& record, Version settled, TimePoint now) {
   const RoundCommit& commit = record.commit;
-  if (commit.version <= version || (commit.back_to && recent.digest_of(*commit.back_to) != commit.digest))
+  if (commit.version <= version() || (commit.back_to && recent.digest_of(*commit.back_to) != commit.digest))
     return log_contradicts("commits a version that does not follow the one before");
   auto taken = commit.back_to ? recent.behind(*commit.back_to) : RecentCommits::TakenBack();
   push(commit, taken, settled, now);
@@ -151,17 +158,18 @@ Status StageLine::replay(const LogStage& record) {
   if (!record.last_commit) return {};
   if (recent.digest_of(record.last_commit->version) != record.last_commit->digest)
     return log_contradicts("ends a stage with a version that it does not know");
-  version = record.last_commit->version;
-  digest = record.last_commit->digest;
-  secured = true;
-  round_committed = record.last_commit->round;
+  land(*record.last_commit);
   last_commit = last_commit_sent = record.last_commit;
   return {};
 }
 
-void StageLine::replay(const LogOpen& record) {
+Status StageLine::replay(const LogOpen& record) {
+  if (record.open.fragment >= fragments.size())
+    return log_contradicts("opens a round of a fragment that its stage does not have");
+  fragment_opened = record.open.fragment;
   round_used = record.open.round;
   last_abandon = RoundAbandon{stage, round_used, "the authority was restarted"};
+  return {};
 }
 
 void StageLine::replay(const LogAgain& record, TimePoint now) {
@@ -171,10 +179,11 @@ void StageLine::replay(const LogAgain& record, TimePoint now) {
 void StageLine::compact(const MembersOfStage& members, std::vector<LogRecord>& records) const {
   records.push_back(LogStage{stage, epoch, round_used, step_done, recent, last_commit});
   // One that is open, or came to nothing: whoever still asks hears that it is over.
-  if (round_used > round_committed) {
+  if (round_used > round_committed()) {
     LogOpen open;
     open.open.stage = stage;
     open.open.round = round_used;
+    open.open.fragment = fragment_opened;
     records.push_back(std::move(open));
   }
   for (const auto& [session, member] : members) records.push_back(LogMember{stage, member->member});

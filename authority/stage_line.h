@@ -22,6 +22,15 @@ namespace shoal {
 // What was told is told again after a restart for so long at least: others have it in a file by then.
 inline constexpr Duration kToldAgain = 10s;
 
+// A range of a stage's parameters, by their place in its arrays, on whose anchor the replicas agree together: a round
+// opens on one fragment and lands there. A line has one today, which is all of them.
+struct LineFragment {
+  std::uint64_t begin = 0, end = UINT64_MAX;
+  Version version{};
+  Digest digest{};
+  RoundId round{};  // that made the version
+};
+
 struct StageLine {
   static constexpr std::size_t kHadMax = 4 * limits::kReplicasMax;  // peers whose version is kept in mind
 
@@ -30,7 +39,11 @@ struct StageLine {
   void push(const RoundCommit& commit, const RecentCommits::TakenBack& taken, Version settled, TimePoint now);
   void note_had(const MemberState& member);
 
-  bool has_newest(const MemberState& member) const { return member.ready() && member.version == version; }
+  Version version() const { return fragments.front().version; }
+  const Digest& digest() const { return fragments.front().digest; }
+  RoundId round_committed() const { return fragments.front().round; }
+
+  bool has_newest(const MemberState& member) const { return member.ready() && member.version == version(); }
   // A member holds the newest version and serves; `but`: not this one.
   bool held(const MembersOfStage& members, const std::optional<Session>& but = {}) const;
   // Nobody serves the newest version, and no member says or shows that it has it.
@@ -47,17 +60,16 @@ struct StageLine {
   // What it takes back. ERRORS: kCorrupt (the log contradicts itself).
   Result<RecentCommits::TakenBack> replay(const LogCommit& record, Version settled, TimePoint now);
   Status replay(const LogStage& record);  // ERRORS: as above
-  void replay(const LogOpen& record);
+  Status replay(const LogOpen& record);   // ERRORS: as above
   void replay(const LogAgain& record, TimePoint now);
   void compact(const MembersOfStage& members, std::vector<LogRecord>& records) const;
 
   StageId stage;
   Epoch epoch;
-  Version version;
-  Digest digest;
+  std::vector<LineFragment> fragments{1};  // in the order of their ranges
   bool secured = false;
-  RoundId round_used;  // newest id given out
-  RoundId round_committed;
+  RoundId round_used;                 // newest id given out
+  std::uint32_t fragment_opened = 0;  // by the round of that id: it lands there
   StepId step_done;
   std::optional<RoundCommit> last_commit;       // decided
   std::optional<RoundCommit> last_commit_sent;  // durable
@@ -74,7 +86,9 @@ struct StageLine {
 
  private:
   // Its peer was there with that version or a later one: else its word that it has it is worth nothing.
-  bool may_have(const Session& session, Version version) const;
+  bool may_have(const Session& session, Version of) const;
+  // The commit makes the newest version of the fragment that its round opened, or of all where it goes back.
+  void land(const RoundCommit& commit);
 };
 
 }  // namespace shoal

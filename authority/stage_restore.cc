@@ -26,10 +26,10 @@ void StageRestore::go_back_to(Version version) {
   RoundCommit commit;
   commit.stage = line_.stage;
   commit.round = RoundId(++line_.round_used.value);
-  commit.version = Version(line_.version.value + 1);
+  commit.version = Version(line_.version().value + 1);
   commit.digest = *line_.recent.digest_of(version);
   commit.back_to = version;
-  log_warning("stage ", line_.stage, ": nobody holds version ", line_.version, " any more: back to version ", version,
+  log_warning("stage ", line_.stage, ": nobody holds version ", line_.version(), " any more: back to version ", version,
               ", called ", commit.version, " from now on. ", taken.entries(),
               " contributions that later rounds secured are taken back");
   line_.push(commit, taken, port_.settled(line_.stage), loop_.now());

@@ -81,7 +81,8 @@ void StageRounds::open_round(const Step* step, std::vector<Session> members) {
   const bool warm = step != nullptr && !traits_of(options_.rule).every_step;
   open.rule = static_cast<std::uint8_t>(warm ? kWarmRule : options_.rule);
   if (step != nullptr) open.step = step->step;
-  open.base = line_.version;
+  open.fragment = line_.fragment_opened = 0;  // the only one that a line has
+  open.base = line_.fragments[open.fragment].version;
   open.members = std::move(members);
   const Duration budget = times_.budget(open.members.size());
   open.budget_ms = static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(budget).count());
@@ -122,7 +123,7 @@ void StageRounds::on_report(const Remote& from, const RoundReport& report) {
   if (!round_ || round_->open.round != report.round) {
     if (line_.last_commit_sent && line_.last_commit_sent->round == report.round)
       repeats_.send_commit(*known, *line_.last_commit_sent);
-    else if (report.round > line_.round_committed && report.round <= line_.round_used &&
+    else if (report.round > line_.round_committed() && report.round <= line_.round_used &&
              report.round != line_.last_commit.value_or(RoundCommit{}).round)
       port_.send(from.peer, RoundAbandon{report.stage, report.round, "this round is over"});
     return;

@@ -28,7 +28,7 @@ struct RoundContext {
   std::uint64_t weight = 0;            // targets that this member brings; 0 = it takes part without work
   WindowSlot window = WindowSlot::kA;  // allreduce: the step's window (anything when weight is 0)
   InnerStep inner;             // allreduce: rate and constants of the step; `targets` is taken from the reduced weight
-  std::uint32_t fragment = 0;  // of the parameters; 0 = all
+  std::uint32_t fragment = 0;  // of the stage's line; the first, 0, is all of the parameters
 };
 
 class OuterRule {

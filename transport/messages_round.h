@@ -32,7 +32,7 @@ struct RoundOpen {
   std::uint32_t budget_ms = 0;
   bool last = false;
   std::uint64_t run_targets = 0;
-  std::uint32_t fragment = 0;  // of the parameters, that the round is about; 0: all
+  std::uint32_t fragment = 0;  // of the stage's line (authority/stage_line.h): its only one is all of the parameters
   SHOAL_FIELDS(stage, round, rule, step, base, members, budget_ms, last, run_targets, fragment)
 };
 
