@@ -1,14 +1,14 @@
 // shoal audit DIR: judges the counting of a run from the event logs of its processes.
 #include "events/audit/audit.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/log.h"
+#include "common/program/outcome.h"
 #include "common/status_line.h"
 #include "events/audit/measured_delays.h"
+#include "events/headway.h"
 
 namespace shoal {
 namespace {
@@ -49,20 +49,20 @@ int run_audit(const AuditArguments& arguments, bool json) {
 
 }  // namespace
 
-void add_audit(CLI::App& app, Program& program) {
-  CLI::App* command =
+void add_audit(Command& app, Program& program) {
+  Command command =
       app.add_subcommand("audit",
                          "judge the counting from the event files (*.jsonl) in DIR; exits 1 on a violation, 2 "
                          "when lines are missing and nobody can tell");
   auto arguments = std::make_shared<AuditArguments>();
-  command->add_option("folder", arguments->folder, "folder with the files that --events wrote")
-      ->required()
-      ->type_name("DIR");
+  command.add_option("folder", arguments->folder, "folder with the files that --events wrote")
+      .required()
+      .type_name("DIR");
   command
-      ->add_option("--delay-profile", arguments->delay_profile,
-                   "write how late the gradients were here, for solo --delay-profile")
-      ->type_name("FILE");
-  run_when_named(*command, program,
+      .add_option("--delay-profile", arguments->delay_profile,
+                  "write how late the gradients were here, for solo --delay-profile")
+      .type_name("FILE");
+  run_when_named(command, program,
                  [arguments](const GlobalOptions& global) { return run_audit(*arguments, global.json); });
 }
 

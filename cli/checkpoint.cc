@@ -1,20 +1,20 @@
 // shoal checkpoint ls|verify|prune|export: what peers wrote of a run to their disks, and a model made of it.
 #include "state/checkpoint.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
 #include "cli/checkpoint_files.h"
 #include "cli/checkpoint_prune.h"
-#include "cli/outcome.h"
 #include "cli/program.h"
-#include "cli/saved_states.h"
 #include "common/log.h"
+#include "common/program/json_text.h"
+#include "common/program/outcome.h"
 #include "common/status_line.h"
+#include "events/headway.h"
+#include "runtime/solo/saved_states.h"
 
 namespace shoal {
 namespace {
@@ -43,12 +43,12 @@ void print_row(const CheckpointFile& file) {
 enum class Listing : std::uint8_t { kTable, kJudgements };
 
 int list(const std::vector<std::string>& paths, Listing listing, bool json) {
-  std::vector<std::string> all;
+  Json all = Json::array();
   std::size_t rows = 0, bad = 0;
   const Result<FoundCheckpoints> found = find_checkpoints(paths, Wanted::kToRead);
   if (!found.ok()) return fail(found.error());
   const auto say = [&](const CheckpointFile& file) {
-    if (json) return all.push_back(json_of(file));
+    if (json) return all.add(json_of(file));
     if (listing == Listing::kJudgements) return void(std::printf("%s\n", judgement(file).c_str()));
     if (rows++ == 0) print_heading();
     print_row(file);
@@ -58,7 +58,7 @@ int list(const std::vector<std::string>& paths, Listing listing, bool json) {
     say(file);
   });
   for (const std::string& path : found->left) say(left_file(path));
-  if (json) print_json(all);
+  if (json) std::printf("%s\n", all.text().c_str());
   if (listing == Listing::kTable || bad == 0) return kExitOk;
   return fail(make_error(ErrorCode::kCorrupt, std::to_string(bad) + " of " + std::to_string(found->checkpoints.size()) +
                                                   (found->checkpoints.size() == 1 ? " checkpoint" : " checkpoints") +
@@ -147,17 +147,18 @@ Status check_stages(const std::map<std::uint16_t, CheckpointFile>& by_stage, con
 
 void print_export(const std::map<std::uint16_t, CheckpointFile>& by_stage, const ExportArguments& arguments,
                   bool json) {
-  nlohmann::ordered_json out = {{"schema", "shoal.checkpoint_export/1"}, {"run", nullptr}, {"out", arguments.out}};
-  out["stages"] = nlohmann::ordered_json::array();
+  Json out = {{"schema", "shoal.checkpoint_export/1"}, {"run", nullptr}, {"out", arguments.out}};
+  Json stages = Json::array();
   for (const auto& [stage, file] : by_stage) {
     const CheckpointInfo& info = file.read->info;
-    out["run"] = hex_of(info.run);
-    out["stages"].push_back({{"stage", stage}, {"version", info.state.version.value}, {"path", file.path}});
+    out.set("run", hex_of(info.run));
+    stages.add({{"stage", stage}, {"version", info.state.version.value}, {"path", file.path}});
     if (!json)
       std::printf("stage %u: version %llu of %s\n", unsigned{stage},
                   static_cast<unsigned long long>(info.state.version.value), printable(file.path).c_str());
   }
-  if (json) return void(std::printf("%s\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str()));
+  out.set("stages", stages);
+  if (json) return void(std::printf("%s\n", out.text().c_str()));
   std::printf("%s has the model; `shoal eval` reads it\n", printable(arguments.out).c_str());
 }
 
@@ -196,40 +197,38 @@ std::string check_run(const std::string& text) {
   return hex ? "" : "a run is named by 8 to 64 hex digits";
 }
 
-void add_listing(CLI::App& group, Program& program, const char* name, const char* help, Listing listing) {
-  CLI::App* command = group.add_subcommand(name, help);
+void add_listing(Command& group, Program& program, const char* name, const char* help, Listing listing) {
+  Command command = group.add_subcommand(name, help);
   auto paths = std::make_shared<std::vector<std::string>>();
-  command->add_option("paths", *paths, "checkpoints, or folders of them")->required()->type_name("PATH");
-  run_when_named(*command, program,
+  command.add_option("paths", *paths, "checkpoints, or folders of them").required().type_name("PATH");
+  run_when_named(command, program,
                  [paths, listing](const GlobalOptions& global) { return list(*paths, listing, global.json); });
 }
 
 }  // namespace
 
-void add_checkpoint(CLI::App& app, Program& program) {
-  CLI::App* group =
+void add_checkpoint(Command& app, Program& program) {
+  Command group =
       app.add_subcommand("checkpoint", "what peers wrote of a run to their disks: ls, verify, prune, export");
-  group->require_subcommand(1);
-  group->fallthrough();
-  add_listing(*group, program, "ls", "a line for each checkpoint", Listing::kTable);
-  add_listing(*group, program, "verify", "read every checkpoint, and say which cannot be used", Listing::kJudgements);
-  CLI::App* pruning = group->add_subcommand("prune", "remove checkpoints that were saved long ago");
+  group.require_subcommand();
+  add_listing(group, program, "ls", "a line for each checkpoint", Listing::kTable);
+  add_listing(group, program, "verify", "read every checkpoint, and say which cannot be used", Listing::kJudgements);
+  Command pruning = group.add_subcommand("prune", "remove checkpoints that were saved long ago");
   auto old = std::make_shared<PruneArguments>();
-  pruning->add_option("paths", old->paths, "checkpoints, or folders of them")->required()->type_name("PATH");
-  pruning->add_option("--older-than", old->days, "days since they were saved (default: 30)")->check(within(0.0, 1e5));
-  pruning->add_flag("--dry-run", old->dry_run, "say what would be removed");
-  run_when_named(*pruning, program,
-                 [old](const GlobalOptions& global) { return prune_checkpoints(*old, global.json); });
-  CLI::App* command =
-      group->add_subcommand("export", "write the newest state of every stage as a model, as launch --save does");
+  pruning.add_option("paths", old->paths, "checkpoints, or folders of them").required().type_name("PATH");
+  pruning.add_option("--older-than", old->days, "days since they were saved (default: 30)").within(0.0, 1e5);
+  pruning.add_flag("--dry-run", old->dry_run, "say what would be removed");
+  run_when_named(pruning, program, [old](const GlobalOptions& global) { return prune_checkpoints(*old, global.json); });
+  Command command =
+      group.add_subcommand("export", "write the newest state of every stage as a model, as launch --save does");
   auto arguments = std::make_shared<ExportArguments>();
-  command->add_option("--run-file", arguments->run_file, "the run's file")->required()->type_name("RUN.toml");
-  command->add_option("--out", arguments->out, "write the model here")->required()->type_name("DIR");
-  command->add_option("--run", arguments->run, "which run, where there are several: its first hex digits, 8 at least")
-      ->check(check_run)
-      ->type_name("HEX");
-  command->add_option("paths", arguments->paths, "checkpoints, or folders of them")->required()->type_name("PATH");
-  run_when_named(*command, program,
+  command.add_option("--run-file", arguments->run_file, "the run's file").required().type_name("RUN.toml");
+  command.add_option("--out", arguments->out, "write the model here").required().type_name("DIR");
+  command.add_option("--run", arguments->run, "which run, where there are several: its first hex digits, 8 at least")
+      .check(check_run)
+      .type_name("HEX");
+  command.add_option("paths", arguments->paths, "checkpoints, or folders of them").required().type_name("PATH");
+  run_when_named(command, program,
                  [arguments](const GlobalOptions& global) { return export_model(*arguments, global.json); });
 }
 

@@ -6,13 +6,13 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 
-#include "cli/outcome.h"
 #include "common/log.h"
 #include "common/os/posix_file.h"
+#include "common/program/outcome.h"
 #include "common/status_line.h"
+#include "events/headway.h"
 #include "state/checkpoint_store.h"
 
 namespace shoal {
@@ -41,10 +41,6 @@ Error none_in(const std::vector<std::string>& paths) {
                     "no checkpoint in " + all +
                         ". HINT: a peer calls them checkpoint-<run>-<peer>-<slot>.safetensors; folders "
                         "in a folder are not looked into");
-}
-
-std::string text_of(const nlohmann::ordered_json& json) {
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 bool is_left(const std::filesystem::path& path) {
@@ -153,30 +149,24 @@ std::string utc_of(std::uint64_t seconds) {
   return std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0 ? "?" : text;
 }
 
-std::string json_of(const CheckpointFile& file) {
-  nlohmann::ordered_json out = {{"schema", "shoal.checkpoint/1"}, {"path", file.path}, {"ok", file.read.ok()}};
+Json json_of(const CheckpointFile& file) {
+  Json out = {{"schema", "shoal.checkpoint/1"}, {"path", file.path}, {"ok", file.read.ok()}};
   if (!file.read.ok()) {
-    out["problem"] = file.read.error().message;
-    return text_of(out);
+    out.set("problem", file.read.error().message);
+    return out;
   }
   const CheckpointInfo& info = file.read->info;
-  out["run"] = hex_of(info.run);
-  out["stage"] = info.state.stage.value;
-  out["version"] = info.state.version.value;
-  out["rule"] = std::string(name_of(info.state.rule));
-  out["parameters"] = info.state.floats;
-  out["bytes"] = file.bytes;
-  out["saved"] = utc_of(info.saved_s);
-  out["sequence"] = info.sequence;
-  out["peer"] = hex_of(info.peer);
-  out["digest"] = hex_of(info.digest);
-  return text_of(out);
-}
-
-void print_json(const std::vector<std::string>& objects) {
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const std::string& object : objects) all.push_back(nlohmann::ordered_json::parse(object, nullptr, false));
-  std::printf("%s\n", text_of(all).c_str());
+  out.set("run", hex_of(info.run));
+  out.set("stage", info.state.stage.value);
+  out.set("version", info.state.version.value);
+  out.set("rule", name_of(info.state.rule));
+  out.set("parameters", info.state.floats);
+  out.set("bytes", file.bytes);
+  out.set("saved", utc_of(info.saved_s));
+  out.set("sequence", info.sequence);
+  out.set("peer", hex_of(info.peer));
+  out.set("digest", hex_of(info.digest));
+  return out;
 }
 
 }  // namespace shoal

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/program/json_text.h"
 #include "state/checkpoint.h"
 
 namespace shoal {
@@ -45,9 +46,7 @@ CheckpointFile left_file(const std::string& path);
 std::string judgement(const CheckpointFile& file);
 // Seconds since 1970 as a person reads them.
 std::string utc_of(std::uint64_t seconds);
-// A JSON object. Names of files and what stands in them may be no UTF-8.
-std::string json_of(const CheckpointFile& file);
-// A JSON array of such objects, to stdout.
-void print_json(const std::vector<std::string>& objects);
+// Names of files and what stands in them may be no UTF-8.
+Json json_of(const CheckpointFile& file);
 
 }  // namespace shoal

@@ -10,9 +10,10 @@
 #include <optional>
 
 #include "cli/checkpoint_files.h"
-#include "cli/outcome.h"
 #include "common/log.h"
 #include "common/os/posix_file.h"
+#include "common/program/json_text.h"
+#include "common/program/outcome.h"
 
 namespace shoal {
 namespace {
@@ -40,19 +41,19 @@ class Pruning {
     }
     bytes_ += file.bytes;
     if (json_)
-      all_.push_back(json_of(file));
+      all_.add(json_of(file));
     else
       std::printf("%s\n", printable(file.path).c_str());
   }
   int end() const {
-    if (json_) print_json(all_);
+    if (json_) std::printf("%s\n", all_.text().c_str());
     log_info(dry_run_ ? "would remove " : "removed ", bytes_ >> 20, " MiB");
     return failure_ ? fail(*failure_) : kExitOk;
   }
 
  private:
   const bool dry_run_, json_;
-  std::vector<std::string> all_;
+  Json all_ = Json::array();
   std::uint64_t bytes_ = 0;
   std::optional<Error> failure_;  // the first
 };

@@ -1,16 +1,15 @@
 // shoal demo: a swarm of real processes on this machine, with faults, and its figures.
 #include "demo/demo.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 
-#include "cli/outcome.h"
 #include "cli/page_option.h"
 #include "cli/program.h"
 #include "common/os/executable.h"
 #include "common/os/offspring.h"
 #include "common/os/stop_signals.h"
+#include "common/program/outcome.h"
 #include "runtime/config/config.h"
 
 namespace shoal {
@@ -62,44 +61,38 @@ int run(DemoArguments arguments, const GlobalOptions& global) {
 
 }  // namespace
 
-void add_demo(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand("demo",
-                                         "train over a swarm of processes on this machine, with faults; exits 1 when a "
-                                         "promise is broken, 2 when the machine was too "
-                                         "busy to tell");
+void add_demo(Command& app, Program& program) {
+  Command command = app.add_subcommand("demo",
+                                       "train over a swarm of processes on this machine, with faults; exits 1 when a "
+                                       "promise is broken, 2 when the machine was too "
+                                       "busy to tell");
   auto arguments = std::make_shared<DemoArguments>();
   DemoOptions& options = arguments->options;
-  command->add_option("--rule", arguments->rule, "how replicas agree")
-      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kRuleNames), std::end(kRuleNames))))
-      ->capture_default_str();
-  command->add_option("--seed", options.seed, "of the model, the order of the text and the choice of victims")
-      ->capture_default_str();
-  command->add_option("--chaos", arguments->chaos, "kill, freeze and rejoin, or not")
-      ->check(CLI::IsMember({"default", "none"}))
-      ->capture_default_str();
-  command->add_option("--model", options.family, "family of the model; llama has half as many heads of keys and values")
-      ->check(CLI::IsMember(std::vector<std::string>(family_names().begin(), family_names().end())))
-      ->capture_default_str();
-  command->add_option("--stages", options.stages, "parts of the model")
-      ->check(CLI::Range(1, 16))
-      ->capture_default_str();
-  command->add_option("--replicas", options.replicas, "peers of every stage")
-      ->check(CLI::Range(1, 16))
-      ->capture_default_str();
-  command->add_option("--codec", options.codec, "of activations; gradients are sent in int8")
-      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kCodecNames), std::end(kCodecNames))))
-      ->capture_default_str();
-  command->add_option("--dtype", options.dtype, "of matrix products and attention")
-      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kComputeNames), std::end(kComputeNames))))
-      ->capture_default_str();
-  command->add_option("--seconds", options.seconds, "of training in the swarm")
-      ->check(CLI::Range(5, 86400))
-      ->capture_default_str();
-  command->add_option("--text", options.text, "bytes to train on (default: the text that scripts/setup fetched)")
-      ->type_name("FILE");
-  add_page_option(*command, arguments->page, "show the swarm in a browser, while it trains,");
-  command->add_option("--keep", options.keep, "keep run file, logs, events and model here")->type_name("DIR");
-  run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global); });
+  command.add_option("--rule", arguments->rule, "how replicas agree")
+      .one_of({std::begin(kRuleNames), std::end(kRuleNames)})
+      .show_default();
+  command.add_option("--seed", options.seed, "of the model, the order of the text and the choice of victims")
+      .show_default();
+  command.add_option("--chaos", arguments->chaos, "kill, freeze and rejoin, or not")
+      .one_of({"default", "none"})
+      .show_default();
+  command.add_option("--model", options.family, "family of the model; llama has half as many heads of keys and values")
+      .one_of({family_names().begin(), family_names().end()})
+      .show_default();
+  command.add_option("--stages", options.stages, "parts of the model").in(1, 16).show_default();
+  command.add_option("--replicas", options.replicas, "peers of every stage").in(1, 16).show_default();
+  command.add_option("--codec", options.codec, "of activations; gradients are sent in int8")
+      .one_of({std::begin(kCodecNames), std::end(kCodecNames)})
+      .show_default();
+  command.add_option("--dtype", options.dtype, "of matrix products and attention")
+      .one_of({std::begin(kComputeNames), std::end(kComputeNames)})
+      .show_default();
+  command.add_option("--seconds", options.seconds, "of training in the swarm").in(5, 86400).show_default();
+  command.add_option("--text", options.text, "bytes to train on (default: the text that scripts/setup fetched)")
+      .type_name("FILE");
+  add_page_option(command, arguments->page, "show the swarm in a browser, while it trains,");
+  command.add_option("--keep", options.keep, "keep run file, logs, events and model here").type_name("DIR");
+  run_when_named(command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global); });
 }
 
 }  // namespace shoal

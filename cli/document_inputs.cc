@@ -1,23 +1,23 @@
 #include "cli/document_inputs.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <thread>
 
-#include "cli/outcome.h"
 #include "common/os/stop_signals.h"
+#include "common/program/outcome.h"
 #include "common/status_line.h"
+#include "events/headway.h"
 #include "text/tokenizer.h"
 
 namespace shoal {
 
-void add_document_inputs(CLI::App& command, DocumentInputs& inputs) {
+void add_document_inputs(Command& command, DocumentInputs& inputs) {
   command.add_option("inputs", inputs.files, "text files, a document each; .jsonl: one a line; also .gz and .zst")
-      ->required()
-      ->type_name("IN");
+      .required()
+      .type_name("IN");
   command.add_option("--field", inputs.field, "of .jsonl: the field with the document (default: text)");
   command.add_option("--documents", inputs.documents, "of other files: each is a document (default), or each line")
-      ->check(CLI::IsMember({"files", "lines"}));
+      .one_of({"files", "lines"});
 }
 
 Result<Prepared> prepare_with(const std::string& tokenizer, PrepareOptions options) {

@@ -16,10 +16,10 @@ struct DocumentInputs {
   std::string field = "text", documents = "files";
   DocumentOptions options() const { return {.field = field, .lines = documents == "lines"}; }
 };
-void add_document_inputs(CLI::App& command, DocumentInputs& inputs);
+void add_document_inputs(Command& command, DocumentInputs& inputs);
 
 // A subcommand of `data`, in a file of its own.
-void add_train_tokenizer(CLI::App& group, Program& program);
+void add_train_tokenizer(Command& group, Program& program);
 
 // prepare_text() with the tokenizer of this file, until a signal; its headway is the status of this process. No threads
 // named: one for each processor. ERRORS: Tokenizer::load's, prepare_text()'s.

@@ -1,19 +1,18 @@
 // shoal eval DIR --text FILE: the validation loss of a saved model.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <numbers>
 
 #include "cli/executors.h"
-#include "cli/outcome.h"
 #include "cli/program.h"
-#include "cli/saved_states.h"
 #include "common/os/batch_work.h"
 #include "common/os/stop_signals.h"
+#include "common/program/json_text.h"
+#include "common/program/outcome.h"
 #include "common/status_line.h"
+#include "events/headway.h"
 #include "runtime/config/config.h"
 #include "runtime/solo/saved_model.h"
 #include "runtime/solo/stage_chain.h"
@@ -71,13 +70,13 @@ void print_loss(const MeanLoss& loss, std::optional<std::uint64_t> bytes, bool j
   std::optional<double> bits;  // a byte
   if (bytes.value_or(0) > 0) bits = loss.loss_sum / std::numbers::ln2 / static_cast<double>(*bytes);
   if (json) {
-    nlohmann::ordered_json out = {
+    Json out = {
         {"schema", "shoal.eval/1"}, {"val_loss", loss.mean()}, {"targets", loss.targets}, {"perplexity", perplexity}};
     if (bits) {
-      out["bits_per_byte"] = *bits;
-      out["bytes"] = *bytes;
+      out.set("bits_per_byte", *bits);
+      out.set("bytes", *bytes);
     }
-    std::printf("%s\n", out.dump().c_str());
+    std::printf("%s\n", out.line().c_str());
     return;
   }
   std::printf("validation loss %.4f nats a target, over %llu targets; perplexity %.2f", loss.mean(),
@@ -115,21 +114,21 @@ int run(const EvalArguments& arguments, bool json) {
 
 }  // namespace
 
-void add_eval(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand(
+void add_eval(Command& app, Program& program) {
+  Command command = app.add_subcommand(
       "eval", "validation loss of a model that --save wrote, on the last tenth of a text or on all of it");
   auto arguments = std::make_shared<EvalArguments>();
-  command->add_option("folder", arguments->folder, "folder that --save wrote")->required()->type_name("DIR");
-  command->add_option("--text", arguments->text, "the token file, as in [data] path")->required()->type_name("FILE");
+  command.add_option("folder", arguments->folder, "folder that --save wrote").required().type_name("DIR");
+  command.add_option("--text", arguments->text, "the token file, as in [data] path").required().type_name("FILE");
   command
-      ->add_option("--tokenizer", arguments->tokenizer,
-                   "the tokenizer.json that made the ids, for bits a byte (default: DIR/tokenizer.json, if there)")
-      ->type_name("FILE");
-  add_base_option(*command, arguments->base);
-  command->add_flag("--whole", arguments->whole,
-                    "all of the text instead of its last tenth: a file of [data] validation");
-  add_compute_options(*command, arguments->compute);
-  run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global.json); });
+      .add_option("--tokenizer", arguments->tokenizer,
+                  "the tokenizer.json that made the ids, for bits a byte (default: DIR/tokenizer.json, if there)")
+      .type_name("FILE");
+  add_base_option(command, arguments->base);
+  command.add_flag("--whole", arguments->whole,
+                   "all of the text instead of its last tenth: a file of [data] validation");
+  add_compute_options(command, arguments->compute);
+  run_when_named(command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global.json); });
 }
 
 }  // namespace shoal

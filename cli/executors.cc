@@ -1,6 +1,5 @@
 #include "cli/executors.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 
 #include "common/os/resident_memory.h"
@@ -17,9 +16,9 @@ namespace {
 constexpr std::uint64_t kCopiesOfAny = 2;  // what is computed on, and the anchor
 }  // namespace
 
-void add_compute_options(CLI::App& command, ComputeOptions& options, const char* devices) {
+void add_compute_options(Command& command, ComputeOptions& options, const char* devices) {
   command.add_option("--device", options.device, devices);
-  command.add_option("--threads", options.threads, "threads of the CPU (default: all)")->check(CLI::Range(1, 1024));
+  command.add_option("--threads", options.threads, "threads of the CPU (default: all)").in(1, 1024);
 }
 
 Status check_memory(const std::string& what, std::span<const StageSpec> specs, std::uint64_t copies,

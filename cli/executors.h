@@ -7,12 +7,9 @@
 #include <string>
 #include <thread>
 
+#include "common/program/options.h"
 #include "runtime/config/config.h"
 #include "stages/executor.h"
-
-namespace CLI {
-class App;
-}
 
 namespace shoal {
 
@@ -24,7 +21,7 @@ struct ComputeOptions {
 
 inline constexpr const char* kDevices = "auto, cpu or cuda:N (default: auto)";
 // --device, which may be one of `devices`, and --threads.
-void add_compute_options(CLI::App& command, ComputeOptions& options, const char* devices = kDevices);
+void add_compute_options(Command& command, ComputeOptions& options, const char* devices = kDevices);
 // Whether the parameters of `specs` fit in what this machine has left now, each `copies` times, the base of adapters
 // once, and `more_bytes`: said by name, before the tensor library is asked for them. What a GPU holds is its driver's
 // to say. ERRORS: kTooLarge, choose_device's.

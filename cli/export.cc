@@ -1,17 +1,16 @@
 // shoal export SAVED DIR: a saved model as Python's transformers reads it.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
-#include "cli/outcome.h"
 #include "cli/program.h"
-#include "cli/saved_states.h"
 #include "common/log.h"
 #include "common/os/posix_file.h"
+#include "common/program/json_text.h"
+#include "common/program/outcome.h"
 #include "common/status_line.h"
+#include "events/headway.h"
 #include "runtime/solo/base_model.h"
 #include "runtime/solo/saved_model.h"
 #include "stages/adapters.h"
@@ -24,7 +23,6 @@ namespace shoal {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 struct ExportArguments {
   std::string saved, folder, format = "hf", base, type = std::string(kPublishedTypeNames[0]), tokenizer;
@@ -62,10 +60,10 @@ Result<TextEnds> write_tokenizer(const std::string& folder, const std::string& p
                  {"model_max_length", model.context_length()},
                  {"clean_up_tokenization_spaces", false}};
   for (const auto& [key, id] : {std::pair("bos_token", ends.begin), std::pair("eos_token", ends.end)})
-    if (id) config[key] = tokenizer.decode(std::array{*id}, true);
+    if (id) config.set(key, tokenizer.decode(std::array{*id}, true));
   SHOAL_TRY(replace_file((fs::path(folder) / kSavedTokenizerName).string(), {text}));
   SHOAL_TRY(replace_file((fs::path(folder) / "tokenizer_config.json").string(),
-                         {Bytes::copy_of(std::string_view(config.dump(2) + "\n"))}));
+                         {Bytes::copy_of(std::string_view(config.text() + "\n"))}));
   return ends;
 }
 
@@ -154,7 +152,7 @@ int run(const ExportArguments& arguments, bool json) {
                     {"format", arguments.format},       {"dtype", arguments.type},
                     {"stages", exported->specs.size()}, {"parameters", exported->parameters}};
   if (json) {
-    std::printf("%s\n", out.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    std::printf("%s\n", out.text().c_str());
   } else {
     const bool peft = arguments.format == "peft";
     std::printf("%s has the %s, %llu parameters in %s; from_pretrained of %s reads it\n",
@@ -167,23 +165,23 @@ int run(const ExportArguments& arguments, bool json) {
 
 }  // namespace
 
-void add_export(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand("export", "a model that --save wrote, as Python's transformers reads it");
+void add_export(Command& app, Program& program) {
+  Command command = app.add_subcommand("export", "a model that --save wrote, as Python's transformers reads it");
   auto arguments = std::make_shared<ExportArguments>();
-  command->add_option("saved", arguments->saved, "the folder of --save")->required()->type_name("SAVED");
-  command->add_option("dir", arguments->folder, "write the model here")->required()->type_name("DIR");
+  command.add_option("saved", arguments->saved, "the folder of --save").required().type_name("SAVED");
+  command.add_option("dir", arguments->folder, "write the model here").required().type_name("DIR");
   command
-      ->add_option("--format", arguments->format,
-                   "hf: the model, for transformers; peft: adapters alone, for peft (default: hf)")
-      ->check(CLI::IsMember({"hf", "peft"}));
-  add_base_option(*command, arguments->base);
-  command->add_option("--dtype", arguments->type, "of the weights: fp32 or bf16 (default: fp32)")
-      ->check(CLI::IsMember({"fp32", "bf16"}));
+      .add_option("--format", arguments->format,
+                  "hf: the model, for transformers; peft: adapters alone, for peft (default: hf)")
+      .one_of({"hf", "peft"});
+  add_base_option(command, arguments->base);
+  command.add_option("--dtype", arguments->type, "of the weights: fp32 or bf16 (default: fp32)")
+      .one_of({"fp32", "bf16"});
   command
-      ->add_option("--tokenizer", arguments->tokenizer,
-                   "the tokenizer.json that made the ids (default: the one beside the model, if any)")
-      ->type_name("FILE");
-  run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global.json); });
+      .add_option("--tokenizer", arguments->tokenizer,
+                  "the tokenizer.json that made the ids (default: the one beside the model, if any)")
+      .type_name("FILE");
+  run_when_named(command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global.json); });
 }
 
 }  // namespace shoal

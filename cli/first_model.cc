@@ -1,7 +1,7 @@
 #include "cli/first_model.h"
 
-#include "cli/outcome.h"
 #include "common/log.h"
+#include "common/program/outcome.h"
 #include "common/status_line.h"
 #include "stages/adapters.h"
 

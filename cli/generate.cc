@@ -1,21 +1,19 @@
 // shoal generate DIR|TICKET --prompt TEXT: a trained model, or the one that a swarm trains, goes on with a text.
 #include "runtime/generate/generate.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "cli/executors.h"
-#include "cli/live.h"
-#include "cli/outcome.h"
 #include "cli/program.h"
-#include "cli/saved_states.h"
 #include "cli/text_codes.h"
 #include "common/log.h"
 #include "common/os/batch_work.h"
+#include "common/os/own_addresses.h"
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
+#include "common/program/json_text.h"
+#include "common/program/outcome.h"
 #include "runtime/config/config.h"
 #include "runtime/config/home.h"
 #include "runtime/config/ticket.h"
@@ -39,10 +37,10 @@ int report(const Generated& made, Duration took, bool json) {
   const double seconds = seconds_of(took);
   const double rate = seconds > 0 ? static_cast<double>(made.ids.size()) / seconds : 0;
   if (json) {
-    const nlohmann::ordered_json out = {
+    const Json out = {
         {"schema", "shoal.generate/1"},  {"text", made.text},  {"ids", made.ids},     {"prompt_ids", made.prompt},
         {"stopped_by", made.stopped_by}, {"seconds", seconds}, {"tokens_per_s", rate}};
-    std::printf("%s\n", out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    std::printf("%s\n", out.line().c_str());
   } else {
     std::printf("\n");
     char line[96];
@@ -168,44 +166,43 @@ int run(const GenerateArguments& arguments, const GlobalOptions& global) {
 
 }  // namespace
 
-void add_generate(CLI::App& app, Program& program) {
-  CLI::App* command =
+void add_generate(Command& app, Program& program) {
+  Command command =
       app.add_subcommand("generate", "a model, or the one that a swarm trains just now, goes on with a text");
   auto arguments = std::make_shared<GenerateArguments>();
   arguments->compute.forward_only = true;
   GenerateOptions& options = arguments->options;
   command
-      ->add_option("source", arguments->source,
-                   "folder that --save wrote or transformers saved, or what `shoal launch` printed")
-      ->required()
-      ->type_name("DIR|TICKET");
-  command->add_option("--prompt", options.prompt, "the text that goes on")->type_name("TEXT");
-  command->add_option("--tokens", options.tokens, "at most so many are added (default: 128)")
-      ->check(CLI::Range(1, 1'000'000));
+      .add_option("source", arguments->source,
+                  "folder that --save wrote or transformers saved, or what `shoal launch` printed")
+      .required()
+      .type_name("DIR|TICKET");
+  command.add_option("--prompt", options.prompt, "the text that goes on").type_name("TEXT");
+  command.add_option("--tokens", options.tokens, "at most so many are added (default: 128)").in(1, 1'000'000);
   command
-      ->add_option("--temperature", options.sampling.temperature,
-                   "of the draw: below 1 likelier tokens are drawn more often; 0 = always the likeliest (default: 0.8)")
-      ->check(within(0.0, 100.0));
-  command->add_option("--top-k", options.sampling.top_k, "draw among the k likeliest only; 0 = all (default: 0)");
+      .add_option("--temperature", options.sampling.temperature,
+                  "of the draw: below 1 likelier tokens are drawn more often; 0 = always the likeliest (default: 0.8)")
+      .within(0.0, 100.0);
+  command.add_option("--top-k", options.sampling.top_k, "draw among the k likeliest only; 0 = all (default: 0)");
   command
-      ->add_option("--top-p", options.sampling.top_p,
-                   "draw among the likeliest only that together have this probability (default: 1)")
-      ->check(within(1e-6, 1.0));
-  command->add_option("--seed", options.sampling.seed, "of the draw (default: 0)");
-  command->add_flag("--go-on", options.go_on, "also behind an end of text");
+      .add_option("--top-p", options.sampling.top_p,
+                  "draw among the likeliest only that together have this probability (default: 1)")
+      .within(1e-6, 1.0);
+  command.add_option("--seed", options.sampling.seed, "of the draw (default: 0)");
+  command.add_flag("--go-on", options.go_on, "also behind an end of text");
   command
-      ->add_option("--tokenizer", arguments->tokenizer,
-                   "tokenizer.json of the model's ids (default: the folder's; bytes where there is none)")
-      ->type_name("FILE");
-  add_base_option(*command, arguments->base);
-  command->add_flag("--own-key", arguments->own_key,
-                    "TICKET: with this machine's key, for a run that admits listed keys (default: a new one)");
+      .add_option("--tokenizer", arguments->tokenizer,
+                  "tokenizer.json of the model's ids (default: the folder's; bytes where there is none)")
+      .type_name("FILE");
+  add_base_option(command, arguments->base);
+  command.add_flag("--own-key", arguments->own_key,
+                   "TICKET: with this machine's key, for a run that admits listed keys (default: a new one)");
   command
-      ->add_option("--patience", arguments->patience_s,
-                   "TICKET: seconds that a token may take, over all stages and peers (default: 60)")
-      ->check(within(1.0, 86400.0));
-  add_compute_options(*command, arguments->compute);
-  run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global); });
+      .add_option("--patience", arguments->patience_s,
+                  "TICKET: seconds that a token may take, over all stages and peers (default: 60)")
+      .within(1.0, 86400.0);
+  add_compute_options(command, arguments->compute);
+  run_when_named(command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global); });
 }
 
 }  // namespace shoal

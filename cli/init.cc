@@ -1,17 +1,16 @@
 // shoal init: a run file for a text and a size of model.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "cli/document_inputs.h"
-#include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/log.h"
 #include "common/os/batch_work.h"
 #include "common/os/posix_file.h"
+#include "common/program/json_text.h"
+#include "common/program/outcome.h"
 #include "events/line_parts.h"
 #include "runtime/config/derived_options.h"
 #include "runtime/config/run_file_text.h"
@@ -172,19 +171,19 @@ std::string file_text(const Planned& planned, const std::string& out) {
 void print_planned(const Planned& planned, const std::string& out, bool json) {
   const RunConfig& config = planned.config;
   if (json) {
-    const nlohmann::ordered_json object = {{"schema", "shoal.init/1"},
-                                           {"out", out},
-                                           {"parameters", planned.parameters},
-                                           {"layers", config.model.layers},
-                                           {"dim", config.model.dim},
-                                           {"heads", config.model.heads},
-                                           {"positions", config.model.positions},
-                                           {"vocabulary", config.model.vocabulary},
-                                           {"text", config.data.paths.front()},
-                                           {"text_tokens", planned.text_tokens},
-                                           {"end_tokens", config.end.tokens},
-                                           {"passes", planned.passes}};
-    std::printf("%s\n", object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    const Json object = {{"schema", "shoal.init/1"},
+                         {"out", out},
+                         {"parameters", planned.parameters},
+                         {"layers", config.model.layers},
+                         {"dim", config.model.dim},
+                         {"heads", config.model.heads},
+                         {"positions", config.model.positions},
+                         {"vocabulary", config.model.vocabulary},
+                         {"text", config.data.paths.front()},
+                         {"text_tokens", planned.text_tokens},
+                         {"end_tokens", config.end.tokens},
+                         {"passes", planned.passes}};
+    std::printf("%s\n", object.text().c_str());
     return;
   }
   const std::string shown = printable(out);
@@ -216,34 +215,32 @@ int run(const InitArguments& arguments, bool json) {
 
 }  // namespace
 
-void add_init(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand("init", "write a run file for a text and a size of model, every option in it");
+void add_init(Command& app, Program& program) {
+  Command command = app.add_subcommand("init", "write a run file for a text and a size of model, every option in it");
   auto arguments = std::make_shared<InitArguments>();
   const std::map<std::string, double> units = {{"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"B", 1e9}};
   const std::map<std::string, std::uint64_t> whole_units = {
       {"k", 1'000}, {"M", 1'000'000}, {"G", 1'000'000'000}, {"B", 1'000'000'000}};
-  command->add_option("--text", arguments->text, "what it learns: a text, whose bytes are the ids, or a token file")
-      ->required()
-      ->type_name("FILE");
-  command->add_option("--size", arguments->size, "parameters of the model, about: 800k, 10M, 1.5B")
-      ->required()
-      ->transform(CLI::AsNumberWithUnit(units))
-      ->check(within(1e4, 1e12))
-      ->type_name("N");
+  command.add_option("--text", arguments->text, "what it learns: a text, whose bytes are the ids, or a token file")
+      .required()
+      .type_name("FILE");
+  command.add_option("--size", arguments->size, "parameters of the model, about: 800k, 10M, 1.5B")
+      .required()
+      .with_units(units)
+      .within(1e4, 1e12)
+      .type_name("N");
   command
-      ->add_option("--tokenizer", arguments->tokenizer,
-                   "the tokenizer.json that makes the ids: a token file of the text is put beside the run file")
-      ->type_name("FILE");
-  command->add_option("--tokens", arguments->tokens, "that it trains on (default: 20 a parameter)")
-      ->transform(CLI::AsNumberWithUnit(whole_units))
-      ->type_name("N");
-  command->add_option("--stages", arguments->stages, "parts that the model is cut into (default: 1)")
-      ->check(CLI::Range(1u, 256u));
-  command->add_option("--replicas", arguments->replicas, "peers expected for each stage (default: 1)")
-      ->check(CLI::Range(1u, 256u));
-  command->add_option("--out", arguments->out, "write it here (default: run.toml)")->type_name("FILE");
-  command->add_flag("--force", arguments->force, "replace what is there");
-  run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global.json); });
+      .add_option("--tokenizer", arguments->tokenizer,
+                  "the tokenizer.json that makes the ids: a token file of the text is put beside the run file")
+      .type_name("FILE");
+  command.add_option("--tokens", arguments->tokens, "that it trains on (default: 20 a parameter)")
+      .with_units(whole_units)
+      .type_name("N");
+  command.add_option("--stages", arguments->stages, "parts that the model is cut into (default: 1)").in(1u, 256u);
+  command.add_option("--replicas", arguments->replicas, "peers expected for each stage (default: 1)").in(1u, 256u);
+  command.add_option("--out", arguments->out, "write it here (default: run.toml)").type_name("FILE");
+  command.add_flag("--force", arguments->force, "replace what is there");
+  run_when_named(command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global.json); });
 }
 
 }  // namespace shoal

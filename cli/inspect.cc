@@ -3,16 +3,15 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "cli/host_probe.h"
 #include "cli/inspect_watch.h"
-#include "cli/live.h"
-#include "cli/outcome.h"
 #include "cli/program.h"
+#include "common/os/host_probe.h"
+#include "common/os/own_addresses.h"
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
+#include "common/program/outcome.h"
 #include "common/rng.h"
 #include "dht/dht_child.h"
 #include "dht/dht_directory.h"
@@ -170,20 +169,19 @@ int watch_run(const std::string& ticket, bool json) {
   return code == kExitEnded || stop_wanted() ? kExitOk : code;
 }
 
-void add_inspect(CLI::App& app, Program& program) {
-  CLI::App* command =
+void add_inspect(Command& app, Program& program) {
+  Command command =
       app.add_subcommand("inspect", "how a run stands, who serves and who does not, as the DHT tells it to anybody");
   auto arguments = std::make_shared<InspectArguments>();
-  command->add_option("run", arguments->run, "the run's ticket, or its key as 64 hex digits")
-      ->required()
-      ->type_name("TICKET|RUN");
-  command->add_option("--network", arguments->network, "id of the DHT network (with a ticket: from it)");
-  command->add_option("--bootstrap", arguments->bootstrap, "a DHT node to ask first, repeatable")
-      ->type_name("HOST:PORT");
-  command->add_option("--seconds", arguments->seconds, "patience for each of the two questions (default: 5)")
-      ->check(within(0.1, 600.0));
-  command->add_flag("--watch", arguments->watch, "ask again every 2 s until the run has ended");
-  run_when_named(*command, program,
+  command.add_option("run", arguments->run, "the run's ticket, or its key as 64 hex digits")
+      .required()
+      .type_name("TICKET|RUN");
+  command.add_option("--network", arguments->network, "id of the DHT network (with a ticket: from it)");
+  command.add_option("--bootstrap", arguments->bootstrap, "a DHT node to ask first, repeatable").type_name("HOST:PORT");
+  command.add_option("--seconds", arguments->seconds, "patience for each of the two questions (default: 5)")
+      .within(0.1, 600.0);
+  command.add_flag("--watch", arguments->watch, "ask again every 2 s until the run has ended");
+  run_when_named(command, program,
                  [arguments](const GlobalOptions& global) { return InspectProgram(*arguments, global.json).run(); });
 }
 

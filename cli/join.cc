@@ -1,35 +1,35 @@
 // shoal join TICKET: lends this machine to one stage of a run.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "cli/checkpoint_files.h"
-#include "cli/device_list.h"
 #include "cli/executors.h"
 #include "cli/join_arguments.h"
 #include "cli/join_devices.h"
-#include "cli/live.h"
 #include "cli/member_page.h"
-#include "cli/outcome.h"
-#include "cli/owner_desk.h"
 #include "cli/program.h"
 #include "cli/program_memory.h"
 #include "common/log.h"
 #include "common/os/batch_work.h"
 #include "common/os/descriptors.h"
 #include "common/os/file_storage.h"
+#include "common/os/own_addresses.h"
 #include "common/os/posix_file.h"
 #include "common/os/resident_memory.h"
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "common/os/work_thread.h"
 #include "common/peer_name.h"
+#include "common/program/json_text.h"
+#include "common/program/outcome.h"
 #include "common/status_line.h"
+#include "dht/open_directory.h"
+#include "lend/device_list.h"
+#include "lend/owner_desk.h"
 #include "runtime/config/home.h"
 #include "runtime/config/ticket.h"
 #include "runtime/peer/peer.h"
@@ -298,23 +298,23 @@ class JoinProgram final : private Peer::Owner {
 
   void print_json() const {
     const PeerReport report = peer_->report();
-    nlohmann::ordered_json out = {{"schema", "shoal.join/1"},
-                                  {"key", hex_of(home_->key().id())},
-                                  {"stage", nullptr},
-                                  {"reason", error_ ? error_->message : reason_},
-                                  {"sessions", report.sessions},
-                                  {"accepted", report.status.ledger.accepted},
-                                  {"counted", report.status.ledger.counted},
-                                  {"undone", report.status.ledger.undone},
-                                  {"recomputed", report.status.ledger.recomputed},
-                                  {"graphs_dropped", report.status.graphs_dropped},
-                                  {"delay", report.status.delay},
-                                  {"sent_bytes", report.traffic.sent},
-                                  {"received_bytes", report.traffic.received},
-                                  {"memory_peak_bytes", resident_memory().most},
-                                  {"memory_estimated_bytes", report.memory_needed}};
-    if (report.stage) out["stage"] = report.stage->value;
-    std::fputs((out.dump(2) + "\n").c_str(), stdout);
+    Json out = {{"schema", "shoal.join/1"},
+                {"key", hex_of(home_->key().id())},
+                {"stage", nullptr},
+                {"reason", error_ ? error_->message : reason_},
+                {"sessions", report.sessions},
+                {"accepted", report.status.ledger.accepted},
+                {"counted", report.status.ledger.counted},
+                {"undone", report.status.ledger.undone},
+                {"recomputed", report.status.ledger.recomputed},
+                {"graphs_dropped", report.status.graphs_dropped},
+                {"delay", report.status.delay},
+                {"sent_bytes", report.traffic.sent},
+                {"received_bytes", report.traffic.received},
+                {"memory_peak_bytes", resident_memory().most},
+                {"memory_estimated_bytes", report.memory_needed}};
+    if (report.stage) out.set("stage", report.stage->value);
+    std::fputs((out.text() + "\n").c_str(), stdout);
     std::fflush(stdout);
   }
 
@@ -344,11 +344,11 @@ class JoinProgram final : private Peer::Owner {
 
 }  // namespace
 
-void add_join(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand("join", "lend this machine to one stage of a run");
+void add_join(Command& app, Program& program) {
+  Command command = app.add_subcommand("join", "lend this machine to one stage of a run");
   auto arguments = std::make_shared<JoinArguments>();
-  add_join_options(*command, *arguments);
-  run_when_named(*command, program, [arguments](const GlobalOptions& global) {
+  add_join_options(command, *arguments);
+  run_when_named(command, program, [arguments](const GlobalOptions& global) {
     const std::string& device = arguments->compute.device;
     return lists_devices(device) ? join_devices(arguments->ticket, device, global)
                                  : JoinProgram(*arguments, global).run();

@@ -6,11 +6,8 @@
 #include <vector>
 
 #include "cli/executors.h"
+#include "common/program/options.h"
 #include "page/page_port.h"
-
-namespace CLI {
-class App;
-}
 
 namespace shoal {
 
@@ -27,6 +24,6 @@ struct JoinArguments {
   bool no_dht = false, once = false, no_checkpoints = false;
 };
 
-void add_join_options(CLI::App& command, JoinArguments& arguments);
+void add_join_options(Command& command, JoinArguments& arguments);
 
 }  // namespace shoal

@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <thread>
 
-#include "cli/device_list.h"
-#include "cli/join_each.h"
-#include "cli/lend_unit.h"
-#include "cli/outcome.h"
 #include "common/log.h"
 #include "common/os/executable.h"
 #include "common/os/posix_file.h"
+#include "common/program/json_text.h"
+#include "common/program/outcome.h"
+#include "lend/device_list.h"
+#include "lend/join_each.h"
+#include "lend/lend_unit.h"
 #include "runtime/config/home.h"
 #include "runtime/config/ticket.h"
 #include "stages/torch_device.h"
@@ -46,16 +46,17 @@ Result<EachOptions> processes_for(const std::string& home, const std::vector<Lis
 }
 
 void print_reports(const EachOptions& options, const std::vector<int>& codes) {
-  nlohmann::ordered_json out = {{"schema", "shoal.join_each/1"}, {"processes", nlohmann::json::array()}};
+  Json processes = Json::array();
   for (std::size_t i = 0; i < codes.size(); ++i) {
     const auto text = read_file(options.processes[i].output, kReportBytesMax);
-    auto report = text.ok() ? nlohmann::ordered_json::parse(text->view().begin(), text->view().end(), nullptr, false)
-                            : nlohmann::ordered_json();
-    if (report.is_discarded()) report = nullptr;  // it ended before it wrote one
-    out["processes"].push_back(
-        {{"device", options.processes[i].name}, {"exit_code", codes[i]}, {"report", std::move(report)}});
+    const std::string_view report =
+        text.ok() ? std::string_view(reinterpret_cast<const char*>(text->data()), text->size()) : std::string_view();
+    processes.add({{"device", options.processes[i].name},
+                   {"exit_code", codes[i]},
+                   {"report", Json::read(report)}});  // null: it ended before it wrote one
   }
-  std::fputs((out.dump(2) + "\n").c_str(), stdout);
+  const Json out = {{"schema", "shoal.join_each/1"}, {"processes", processes}};
+  std::printf("%s\n", out.text().c_str());
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// join --device all, or a list of devices: a process of `shoal join` for each (cli/join_each.h), each with a home and a
-// key of its own below this machine's.
+// join --device all, or a list of devices: a process of `shoal join` for each (lend/join_each.h), each with a home and
+// a key of its own below this machine's.
 #include <string>
 
 #include "cli/program.h"

@@ -1,9 +1,8 @@
 // shoal key: this machine's public key, as [admission] keys wants it.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "cli/outcome.h"
 #include "cli/program.h"
+#include "common/program/outcome.h"
 #include "runtime/config/home.h"
 
 namespace shoal {
@@ -29,9 +28,9 @@ int run_key(const GlobalOptions& global) {
 
 }  // namespace
 
-void add_key(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand("key", "print this machine's public key (made at first use)");
-  run_when_named(*command, program, [](const GlobalOptions& global) { return run_key(global); });
+void add_key(Command& app, Program& program) {
+  Command command = app.add_subcommand("key", "print this machine's public key (made at first use)");
+  run_when_named(command, program, [](const GlobalOptions& global) { return run_key(global); });
 }
 
 }  // namespace shoal

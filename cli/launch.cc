@@ -1,7 +1,6 @@
 // shoal launch RUN.toml: creates a run, feeds it, keeps its member list, and takes it to its end.
 #include "runtime/launch/launch.h"
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -9,32 +8,34 @@
 #include <thread>
 
 #include "cli/first_model.h"
-#include "cli/kept_run.h"
 #include "cli/launch_arguments.h"
-#include "cli/live.h"
-#include "cli/outcome.h"
 #include "cli/program.h"
 #include "cli/run_page.h"
-#include "cli/saved_states.h"
-#include "cli/summary_json.h"
 #include "cli/text_codes.h"
 #include "cli/turn.h"
 #include "common/crypto/text_codes.h"
 #include "common/log.h"
 #include "common/os/descriptors.h"
 #include "common/os/file_storage.h"
+#include "common/os/own_addresses.h"
 #include "common/os/program_start.h"
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "common/os/work_thread.h"
+#include "common/program/outcome.h"
 #include "common/sparse_ticks.h"
 #include "common/status_line.h"
+#include "dht/open_directory.h"
+#include "events/headway.h"
 #include "events/line_parts.h"
 #include "events/scalar_log.h"
 #include "events/train_line.h"
 #include "runtime/config/home.h"
+#include "runtime/config/kept_run.h"
 #include "runtime/config/ticket.h"
+#include "runtime/launch/summary_json.h"
 #include "runtime/plan/flight_plan.h"
+#include "runtime/solo/saved_states.h"
 #include "transport/zmq/zmq_wire.h"
 
 namespace shoal {
@@ -380,12 +381,12 @@ class LaunchProgram final : private LaunchOwner {
 
 }  // namespace
 
-void add_launch(CLI::App& app, Program& program) {
-  CLI::App* command =
+void add_launch(Command& app, Program& program) {
+  Command command =
       app.add_subcommand("launch", "create a run, feed it and take it to its end; prints the ticket for `shoal join`");
   auto arguments = std::make_shared<LaunchArguments>();
-  add_launch_options(*command, *arguments);
-  run_when_named(*command, program,
+  add_launch_options(command, *arguments);
+  run_when_named(command, program,
                  [arguments](const GlobalOptions& global) { return LaunchProgram(*arguments, global.json).run(); });
 }
 

@@ -1,64 +1,63 @@
 #include "cli/launch_arguments.h"
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 
-#include "cli/kept_run.h"
 #include "cli/layout_report.h"
-#include "cli/outcome.h"
 #include "cli/page_option.h"
 #include "cli/program.h"
-#include "cli/saved_states.h"
 #include "common/os/file_storage.h"
+#include "common/program/outcome.h"
 #include "dht/record.h"
+#include "runtime/config/kept_run.h"
+#include "runtime/solo/saved_states.h"
 
 namespace shoal {
 namespace {
 constexpr std::size_t kListenBytesMax = 256;
 }
 
-void add_launch_options(CLI::App& command, LaunchArguments& arguments) {
+void add_launch_options(Command& command, LaunchArguments& arguments) {
   command
       .add_option("run", arguments.run,
                   "the run's file (`shoal init`, docs/RUN.md); with --resume or --standby its folder")
-      ->required()
-      ->type_name("RUN.toml");
+      .required()
+      .type_name("RUN.toml");
   command.add_option("--dir", arguments.folder, "folder of the run's key, logs and manifest (default: NAME.run)")
-      ->type_name("DIR");
+      .type_name("DIR");
   command.add_option("--listen", arguments.listen, "where to listen, TCP and UDP (default: 0.0.0.0:0, any port)")
-      ->type_name("HOST:PORT");
+      .type_name("HOST:PORT");
   command
       .add_option("--advertise", arguments.advertise,
                   "address that others dial, repeatable (default: all but loopback)")
-      ->type_name("HOST[:PORT]");
-  command.add_option("--save", arguments.save, "write the trained model here")->type_name("DIR");
+      .type_name("HOST[:PORT]");
+  command.add_option("--save", arguments.save, "write the trained model here").type_name("DIR");
   command
       .add_option("--layout", arguments.layout,
                   "where peers are wished whose owners name no stage (`shoal plan --peers FILE -o LAYOUT.toml`); not "
                   "kept in the folder: give it again with --resume or --standby")
-      ->type_name("LAYOUT.toml");
-  command.add_option("--events", arguments.events, "append JSON lines here")->type_name("FILE");
+      .type_name("LAYOUT.toml");
+  command.add_option("--events", arguments.events, "append JSON lines here").type_name("FILE");
   add_events_level(command, arguments.events_level);
   command
       .add_option("--tensorboard", arguments.tensorboard, "write curves of loss, tokens and rate here, for TensorBoard")
-      ->type_name("DIR");
+      .type_name("DIR");
   add_page_option(command, arguments.page, "show the run in a browser");
-  CLI::Option* resume = command.add_flag("--resume", arguments.resume, "go on with the run that the folder holds");
+  Option resume = command.add_flag("--resume", arguments.resume, "go on with the run that the folder holds");
   command
       .add_flag("--standby", arguments.standby,
                 "wait beside the process that has the folder, and --resume when that one is over")
-      ->excludes(resume);
+      .excludes(resume);
   command.add_option("--network", arguments.network, "id of the DHT network (default: from the run's key)");
   command.add_flag("--no-dht", arguments.no_dht, "no directory: peers meet through this process alone");
-  command.add_option("--bootstrap", arguments.bootstrap, "a DHT node to join, repeatable")->type_name("HOST:PORT");
+  command.add_option("--bootstrap", arguments.bootstrap, "a DHT node to join, repeatable").type_name("HOST:PORT");
   command
       .add_option("--line-every", arguments.seconds_between_lines,
                   "seconds between train lines; 0 = every step (default: 1)")
-      ->check(within(0.0, 86400.0));
+      .within(0.0, 86400.0);
   command
       .add_option("--linger", arguments.linger_s,
                   "seconds to tell `shoal inspect` of the end before this process goes, at most 60 (default: 10)")
-      ->check(within(0.0, seconds_of(kRecordTtl)));
+      .within(0.0, seconds_of(kRecordTtl));
 }
 
 namespace {

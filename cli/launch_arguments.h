@@ -6,13 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "common/program/options.h"
 #include "dht/inspect.h"
 #include "page/page_port.h"
 #include "runtime/config/config.h"
-
-namespace CLI {
-class App;
-}
 
 namespace shoal {
 
@@ -34,7 +31,7 @@ struct LaunchArguments {
 };
 
 // `arguments` outlives the parsing.
-void add_launch_options(CLI::App& command, LaunchArguments& arguments);
+void add_launch_options(Command& command, LaunchArguments& arguments);
 
 // Resolves the two ways to name a run, its file, or with --resume or --standby its folder, and names its folder.
 // ERRORS: load_config's; kInput (a resumed run with another file than it was begun with), kMissing (--standby: no such

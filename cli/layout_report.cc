@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "common/log.h"
 #include "common/os/posix_file.h"
+#include "common/program/json_text.h"
 #include "layout/layout_plan.h"
 #include "runtime/plan/flight_plan.h"
 #include "runtime/plan/layout_shape.h"
@@ -126,43 +126,44 @@ void print_text(const Report& r) {
 
 void print_json(const Report& r) {
   const std::uint64_t given = in_flight_of(r.config);
-  nlohmann::ordered_json out = {{"schema", "shoal.layout/1"},
-                                {"run", r.config.run.name},
-                                {"best_of_all", r.planned.is_best},
-                                {"microbatches_per_s", r.story.rate},
-                                {"tokens_per_s", r.tokens(r.story.rate)},
-                                {"in_flight_needed", r.in_flight()},
-                                {"in_flight", given},
-                                {"tokens_per_s_in_flight", r.tokens(r.story.rate_with(static_cast<double>(given)))},
-                                {"round_share", r.story.round_share},
-                                {"binds", nlohmann::json::array()},
-                                {"stages", nlohmann::json::array()},
-                                {"peers", nlohmann::json::array()},
-                                {"lines", nlohmann::json::array()}};
+  Json binds = Json::array(), stages = Json::array(), peers = Json::array(), lines = Json::array();
   for (const Bind& bind : r.story.binds)
-    out["binds"].push_back({{"what", name_of(bind.what)},
-                            {"stage", bind.stage},
-                            {"from", r.region(bind.from)},
-                            {"to", r.region(bind.to)},
-                            {"microbatches_per_s", bind.rate}});
+    binds.add({{"what", name_of(bind.what)},
+               {"stage", bind.stage},
+               {"from", r.region(bind.from)},
+               {"to", r.region(bind.to)},
+               {"microbatches_per_s", bind.rate}});
   for (std::size_t stage = 0; stage < r.of.shape.stages.size(); ++stage)
-    out["stages"].push_back({{"stage", stage},
-                             {"microbatches_per_s", r.story.stage_rates[stage]},
-                             {"round_s", r.story.round_times[stage]}});
+    stages.add({{"stage", stage},
+                {"microbatches_per_s", r.story.stage_rates[stage]},
+                {"round_s", r.story.round_times[stage]}});
   for (std::size_t peer = 0; peer < r.list.peers.size(); ++peer) {
     const NamedPeer& named = r.list.peers[peer];
-    out["peers"].push_back({{"name", named.name},
-                            {"key", named.key ? nlohmann::json(hex_of(*named.key)) : nlohmann::json(nullptr)},
-                            {"region", r.region(r.of.shape.peers[peer].region)},
-                            {"stage", r.planned.layout[peer]},
-                            {"microbatches_per_s", r.story.peer_rates[peer]}});
+    peers.add({{"name", named.name},
+               {"key", named.key ? Json(hex_of(*named.key)) : Json()},
+               {"region", r.region(r.of.shape.peers[peer].region)},
+               {"stage", r.planned.layout[peer]},
+               {"microbatches_per_s", r.story.peer_rates[peer]}});
   }
   for (const RegionFlow& flow : r.story.flows)
-    out["lines"].push_back({{"stage", flow.stage},
-                            {"from", r.region(flow.from)},
-                            {"to", r.region(flow.to)},
-                            {"microbatches_per_s", flow.rate}});
-  std::printf("%s\n", out.dump(2).c_str());
+    lines.add({{"stage", flow.stage},
+               {"from", r.region(flow.from)},
+               {"to", r.region(flow.to)},
+               {"microbatches_per_s", flow.rate}});
+  const Json out = {{"schema", "shoal.layout/1"},
+                    {"run", r.config.run.name},
+                    {"best_of_all", r.planned.is_best},
+                    {"microbatches_per_s", r.story.rate},
+                    {"tokens_per_s", r.tokens(r.story.rate)},
+                    {"in_flight_needed", r.in_flight()},
+                    {"in_flight", given},
+                    {"tokens_per_s_in_flight", r.tokens(r.story.rate_with(static_cast<double>(given)))},
+                    {"round_share", r.story.round_share},
+                    {"binds", binds},
+                    {"stages", stages},
+                    {"peers", peers},
+                    {"lines", lines}};
+  std::printf("%s\n", out.text().c_str());
 }
 
 Result<std::string> text_in(const std::string& path, std::size_t most) {

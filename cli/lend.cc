@@ -4,15 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
-#include "cli/control.h"
-#include "cli/lend_unit.h"
-#include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/bytes.h"
 #include "common/log.h"
@@ -20,6 +16,9 @@
 #include "common/os/owner_socket.h"
 #include "common/os/posix_file.h"
 #include "common/peer_name.h"
+#include "common/program/outcome.h"
+#include "lend/control.h"
+#include "lend/lend_unit.h"
 #include "runtime/config/ticket.h"
 #include "runtime/peer/pause_plan.h"
 #include "transport/line_caps.h"
@@ -164,31 +163,29 @@ int tell_lending(const GlobalOptions& global) {
 
 }  // namespace
 
-void add_lend(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand("lend", "join a run now and whenever you are logged in, by systemd");
+void add_lend(Command& app, Program& program) {
+  Command command = app.add_subcommand("lend", "join a run now and whenever you are logged in, by systemd");
   auto arguments = std::make_shared<LendArguments>();
-  CLI::Option* ticket =
-      command->add_option("ticket", arguments->ticket, "what `shoal launch` printed")->type_name("TICKET");
-  command->add_option("--hours", arguments->hours, "times of the day in which it takes part, as of join")
-      ->type_name("FROM-TO");
-  command->add_option("--gpu-busy", arguments->gpu_busy, "pause: while another program computes on the GPU, as of join")
-      ->check(CLI::IsMember({"pause"}))
-      ->type_name("pause");
-  add_line_caps(*command, arguments->up, arguments->down);
-  command->add_option("--device", arguments->device, "auto, cpu, cuda:N, all or a list, as of join (default: auto)")
-      ->type_name("NAME");
-  command->add_option("--memory", arguments->memory, "MiB for the stage and its microbatches, as of join")
-      ->type_name("MIB");
-  command->add_option("--listen", arguments->listen, "where to listen, as of join")->type_name("HOST:PORT");
-  command->add_option("--advertise", arguments->advertise, "address that others dial, repeatable, as of join")
-      ->type_name("HOST[:PORT]");
-  command->add_option("--name", arguments->name, "what you call this machine, as of join")->type_name("NAME");
-  CLI::Option* status =
-      command->add_flag("--status", arguments->status, "whether this machine is lent, and what it does");
-  CLI::Option* stop = command->add_flag("--stop", arguments->stop, "leave in order and be started no more");
-  status->excludes(ticket)->excludes(stop);
-  stop->excludes(ticket);
-  run_when_named(*command, program, [arguments](const GlobalOptions& global) {
+  Option ticket = command.add_option("ticket", arguments->ticket, "what `shoal launch` printed").type_name("TICKET");
+  command.add_option("--hours", arguments->hours, "times of the day in which it takes part, as of join")
+      .type_name("FROM-TO");
+  command.add_option("--gpu-busy", arguments->gpu_busy, "pause: while another program computes on the GPU, as of join")
+      .one_of({"pause"})
+      .type_name("pause");
+  add_line_caps(command, arguments->up, arguments->down);
+  command.add_option("--device", arguments->device, "auto, cpu, cuda:N, all or a list, as of join (default: auto)")
+      .type_name("NAME");
+  command.add_option("--memory", arguments->memory, "MiB for the stage and its microbatches, as of join")
+      .type_name("MIB");
+  command.add_option("--listen", arguments->listen, "where to listen, as of join").type_name("HOST:PORT");
+  command.add_option("--advertise", arguments->advertise, "address that others dial, repeatable, as of join")
+      .type_name("HOST[:PORT]");
+  command.add_option("--name", arguments->name, "what you call this machine, as of join").type_name("NAME");
+  Option status = command.add_flag("--status", arguments->status, "whether this machine is lent, and what it does");
+  Option stop = command.add_flag("--stop", arguments->stop, "leave in order and be started no more");
+  status.excludes(ticket).excludes(stop);
+  stop.excludes(ticket);
+  run_when_named(command, program, [arguments](const GlobalOptions& global) {
     if (arguments->status) return tell_lending(global);
     if (arguments->stop) return stop_lending();
     if (arguments->ticket.empty())

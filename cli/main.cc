@@ -1,16 +1,14 @@
 // The `shoal` program: parses the command line, arms faults, runs one subcommand and returns its exit code.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <set>
-#include <sstream>
 
-#include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/fault.h"
 #include "common/log.h"
 #include "common/os/program_start.h"
+#include "common/program/outcome.h"
 #include "events/event_level.h"
 #include "runtime/config/config_table.h"
 #include "runtime/config/home.h"
@@ -18,52 +16,38 @@
 namespace shoal {
 namespace {
 
-using AddCommand = void (*)(CLI::App& app, Program& program);
+using AddCommand = void (*)(Command& app, Program& program);
 constexpr AddCommand kCommands[] = {
     add_init,     add_launch, add_join,       add_solo,   add_plan,    add_demo, add_eval,    add_export,
     add_generate, add_data,   add_checkpoint, add_audit,  add_inspect, add_key,  add_version, add_watch,
     add_receipt,  add_top,    add_pause,      add_resume, add_finish,  add_lend,
 };
 
-void add_global_options(CLI::App& app, GlobalOptions& global) {
+void add_global_options(Command& app, GlobalOptions& global) {
   app.add_option("--home", global.home, "folder with this machine's key (default: ~/.local/share/shoal)")
-      ->type_name("DIR");
+      .type_name("DIR");
   app.add_flag("--json", global.json, "results as JSON on stdout");
   app.add_flag("-v,--verbose", global.verbose, "more on stderr");
   app.add_flag("-q,--quiet", global.quiet, "only warnings and errors on stderr");
   app.add_option("--log-file", global.log_file, "log to this file too; rotated at 16 MiB, three older ones are kept")
-      ->type_name("FILE");
+      .type_name("FILE");
   app.add_option("--fault", global.faults, "makes named points fail, for tests (prints a warning)")
-      ->type_name("NAME=ACTION,...");
+      .type_name("NAME=ACTION,...");
 }
 
 // "did you mean": the closest subcommand or option to what was not expected.
-std::string suggestion(const CLI::App& app) {
-  const auto extras = app.remaining(true);
-  if (extras.empty()) return "";
-  const bool is_option = extras.front().starts_with("-");
-  std::vector<std::string> names;
-  std::vector<const CLI::App*> used{&app};  // the program, its subcommand, and that one's
-  while (!used.back()->get_subcommands().empty()) used.push_back(used.back()->get_subcommands().front());
-  if (is_option) {
-    for (const CLI::App* from : used)
-      for (const CLI::Option* option : from->get_options()) names.push_back("--" + option->get_single_name());
-  } else {
-    for (const CLI::App* command : used.back()->get_subcommands([](const CLI::App*) { return true; }))
-      names.push_back(command->get_name());
-  }
-  const std::vector<std::string_view> views(names.begin(), names.end());
-  const std::string word = extras.front().substr(0, extras.front().find('='));
-  const std::string_view meant = nearest_name(word, views);
+std::string suggestion(const CommandLine::Parsed& parsed) {
+  if (parsed.unexpected.empty()) return "";
+  const std::vector<std::string_view> names(parsed.known_there.begin(), parsed.known_there.end());
+  const std::string_view meant = nearest_name(parsed.unexpected, names);
   return meant.empty() ? "" : "; did you mean \"" + std::string(meant) + "\"?";
 }
 
 // The threads of the tensor library's OpenMP spin while they wait for each other, some milliseconds each time: where
 // another program has one of the processors, the others spin for it instead of computing. The library reads this
 // variable while it is loaded. Commands that compute are those with --threads.
-void wait_asleep(const CLI::App& app, char** argv) {
-  for (const CLI::App* command : app.get_subcommands())
-    if (command->get_option_no_throw("--threads") != nullptr) start_anew_with(kWaitPolicy, "PASSIVE", argv);
+void wait_asleep(const CommandLine& line, char** argv) {
+  if (line.named_has("--threads")) start_anew_with(kWaitPolicy, "PASSIVE", argv);
 }
 
 // Armed points that nothing passed: as likely a misspelt name as one whose time did not come.
@@ -73,27 +57,19 @@ void name_faults_not_reached() {
 }
 
 int parse_and_run(int argc, char** argv) {
-  CLI::App app("shoal trains large models on machines that nobody would call a cluster.", "shoal");
+  CommandLine line("shoal trains large models on machines that nobody would call a cluster.", "shoal", version_line());
   Program program;
   program.global.words.assign(argv + 1, argv + argc);
-  app.require_subcommand(0, 1);
-  app.fallthrough();
-  app.get_formatter()->column_width(28);
-  app.set_version_flag("--version", version_line(), "print version and protocol, and exit");
-  add_global_options(app, program.global);
-  for (AddCommand add : kCommands) add(app, program);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    std::string message = error.what();
-    std::replace(message.begin(), message.end(), '\n', ' ');
-    return fail(make_error(ErrorCode::kInput, message + suggestion(app) + " (see shoal --help)"), kExitUsage);
-  }
-  wait_asleep(app, argv);
+  Command top = line.top();
+  add_global_options(top, program.global);
+  for (AddCommand add : kCommands) add(top, program);
+  const CommandLine::Parsed parsed = line.parse(argc, argv);
+  if (parsed.exit_code) return *parsed.exit_code;
+  if (!parsed.error.empty())
+    return fail(make_error(ErrorCode::kInput, parsed.error + suggestion(parsed) + " (see shoal --help)"), kExitUsage);
+  wait_asleep(line, argv);
   if (!program.run) {
-    std::fputs(app.help().c_str(), stderr);
+    std::fputs(line.help().c_str(), stderr);
     return kExitUsage;
   }
   if (program.global.quiet) set_log_level(LogLevel::kWarning);
@@ -114,41 +90,37 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace
 }  // namespace shoal
 
-void shoal::run_when_named(CLI::App& command, Program& program, std::function<int(const GlobalOptions&)> run) {
-  command.fallthrough();
-  command.callback([&program, run = std::move(run)] { program.run = [&program, run] { return run(program.global); }; });
+void shoal::run_when_named(Command& command, Program& program, std::function<int(const GlobalOptions&)> run) {
+  command.when_named(
+      [&program, run = std::move(run)] { program.run = [&program, run] { return run(program.global); }; });
 }
 
-CLI::Validator shoal::within(double low, double high) {
-  std::ostringstream bounds;
-  bounds << low << " - " << high;
-  return {[low, high, bounds = bounds.str()](const std::string& text) {
-            double value = 0;
-            const bool fits = CLI::detail::lexical_cast(text, value) && value >= low && value <= high;
-            return fits ? std::string() : "Value " + text + " not in range " + bounds;
-          },
-          "FLOAT in [" + bounds.str() + "]"};
-}
-
-void shoal::add_events_level(CLI::App& command, std::string& level) {
+void shoal::add_events_level(Command& command, std::string& level) {
   std::set<std::string> names;
   for (const EventLevel one : kEventLevels) names.emplace(name_of(one));
   command
       .add_option("--events-level", level,
                   "full, entries or rounds: how much of what happens is written (default: full)")
-      ->check(CLI::IsMember(names));
+      .one_of({names.begin(), names.end()});
 }
 
-void shoal::add_line_caps(CLI::App& command, std::string& up, std::string& down) {
+void shoal::add_line_caps(Command& command, std::string& up, std::string& down) {
   // A shell's variable that is not set is no wish to lend the whole line.
-  const auto given = [](const std::string& rate) { return rate.empty() ? "it is empty: a rate, as 20mbit" : ""; };
+  const auto given = [](const std::string& rate) {
+    return std::string(rate.empty() ? "it is empty: a rate, as 20mbit" : "");
+  };
   command
       .add_option(
           "--up", up,
           "most that it sends, 256kbit or more, as 20mbit (default: no cap); the directory's few bytes are not counted")
-      ->check(given)
-      ->type_name("RATE");
-  command.add_option("--down", down, "most that it takes, likewise")->check(given)->type_name("RATE");
+      .check(given)
+      .type_name("RATE");
+  command.add_option("--down", down, "most that it takes, likewise").check(given).type_name("RATE");
+}
+
+void shoal::add_base_option(Command& command, std::string& base) {
+  command.add_option("--base", base, "of saved adapters: the folder of the model that they were trained beside")
+      .type_name("FOLDER");
 }
 
 std::string shoal::home_path(const GlobalOptions& global) {

@@ -1,14 +1,13 @@
 // shoal plan RUN.toml: what each stage takes of memory, work and lines, and what a number of microbatches in flight is
 // expected to bring and to cost; with --peers which of them should serve which stage.
-#include <CLI/CLI.hpp>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/layout_report.h"
-#include "cli/outcome.h"
 #include "cli/program.h"
 #include "cli/stage_report.h"
 #include "common/log.h"
+#include "common/program/json_text.h"
+#include "common/program/outcome.h"
 #include "runtime/config/derived_options.h"
 #include "runtime/plan/codec_price.h"
 #include "runtime/plan/flight_plan.h"
@@ -56,41 +55,44 @@ void print_plan(const RunConfig& config, const FlightPlan& plan) {
 }
 
 void print_json(const RunConfig& config, const FlightPlan& plan, const StageReportArguments& stages) {
-  nlohmann::ordered_json out = {{"schema", "shoal.plan/1"},
-                                {"run", config.run.name},
-                                {"stages", config.pipeline.stages},
-                                {"replicas", config.pipeline.replicas},
-                                {"step_microbatches", plan.window},
-                                {"fill", plan.fill},
-                                {"in_flight", plan.in_flight},
-                                {"lr", config.optimizer.lr},
-                                {"warmup_tokens", config.schedule.warmup_tokens},
-                                {"step_tokens", plan.window * config.targets_per_microbatch()},
-                                {"inner_steps", inner_steps_of_run(config)},
-                                {"auto", plan.automatic},
-                                {"reason", plan.reason},
-                                {"warning", nullptr},
-                                {"codec_warning", nullptr},
-                                {"fillings", nlohmann::json::array()},
-                                {"rows", nlohmann::json::array()}};
-  if (plan.warning) out["warning"] = *plan.warning;
-  if (const auto warning = codec_warning(config)) out["codec_warning"] = *warning;
+  Json out = {{"schema", "shoal.plan/1"},
+              {"run", config.run.name},
+              {"stages", config.pipeline.stages},
+              {"replicas", config.pipeline.replicas},
+              {"step_microbatches", plan.window},
+              {"fill", plan.fill},
+              {"in_flight", plan.in_flight},
+              {"lr", config.optimizer.lr},
+              {"warmup_tokens", config.schedule.warmup_tokens},
+              {"step_tokens", plan.window * config.targets_per_microbatch()},
+              {"inner_steps", inner_steps_of_run(config)},
+              {"auto", plan.automatic},
+              {"reason", plan.reason},
+              {"warning", nullptr},
+              {"codec_warning", nullptr}};
+  if (plan.warning) out.set("warning", *plan.warning);
+  if (const auto warning = codec_warning(config)) out.set("codec_warning", *warning);
+  Json fillings = Json::array(), rows = Json::array();
   for (const PipeFilling& filling : plan.fillings)
-    out["fillings"].push_back({{"lines", filling.lines},
-                               {"in_flight", filling.in_flight},
-                               {"pipe_use", filling.pipe_use},
-                               {"price", filling.price},
-                               {"steps", filling.steps > 0 ? nlohmann::json(filling.steps) : nlohmann::json(nullptr)}});
-  for (const FlightRow& row : plan.rows) {
-    nlohmann::ordered_json one = {{"in_flight", row.in_flight}, {"of_step", row.of_window},     {"delays", row.delays},
-                                  {"delay", row.delay},         {"look_ahead", row.look_ahead}, {"ramp", nullptr},
-                                  {"price", row.price},         {"pipe_use", row.pipe_use},     {"time", row.time}};
-    if (row.ramp) one["ramp"] = {row.ramp->begin, row.ramp->end};
-    out["rows"].push_back(std::move(one));
-  }
-  if (const std::string text = stages_json(config, stages); !text.empty())
-    out.update(nlohmann::ordered_json::parse(text));
-  std::printf("%s\n", out.dump(2).c_str());
+    fillings.add({{"lines", filling.lines},
+                  {"in_flight", filling.in_flight},
+                  {"pipe_use", filling.pipe_use},
+                  {"price", filling.price},
+                  {"steps", filling.steps > 0 ? Json(filling.steps) : Json()}});
+  for (const FlightRow& row : plan.rows)
+    rows.add({{"in_flight", row.in_flight},
+              {"of_step", row.of_window},
+              {"delays", row.delays},
+              {"delay", row.delay},
+              {"look_ahead", row.look_ahead},
+              {"ramp", row.ramp ? Json::array({row.ramp->begin, row.ramp->end}) : Json()},
+              {"price", row.price},
+              {"pipe_use", row.pipe_use},
+              {"time", row.time}});
+  out.set("fillings", fillings);
+  out.set("rows", rows);
+  add_stages(config, stages, out);
+  std::printf("%s\n", out.text().c_str());
 }
 
 int run(const std::string& path, const LayoutArguments& layout, const StageReportArguments& stages, bool json) {
@@ -115,39 +117,36 @@ int run(const std::string& path, const LayoutArguments& layout, const StageRepor
 
 }  // namespace
 
-void add_plan(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand(
+void add_plan(Command& app, Program& program) {
+  Command command = app.add_subcommand(
       "plan", "what each stage takes, and what microbatches in flight are expected to bring and to cost");
   auto path = std::make_shared<std::string>();
-  command->add_option("run", *path, "the run's file")->required()->type_name("RUN.toml");
+  command.add_option("run", *path, "the run's file").required().type_name("RUN.toml");
   auto layout = std::make_shared<LayoutArguments>();
-  CLI::Option* peers = command
-                           ->add_option("--peers", layout->peers,
-                                        "plan which of these peers serves which stage (docs/FILES.md, lists of peers)")
-                           ->type_name("FILE");
-  command->add_option("--links", layout->links, "lines between their regions: a,b,delay_ms,bandwidth_mbps, as CSV")
-      ->type_name("FILE")
-      ->needs(peers);
-  command->add_option("-o,--out", layout->out, "write the layout there, for `shoal launch --layout`")
-      ->type_name("FILE")
-      ->needs(peers);
+  Option peers = command
+                     .add_option("--peers", layout->peers,
+                                 "plan which of these peers serves which stage (docs/FILES.md, lists of peers)")
+                     .type_name("FILE");
+  command.add_option("--links", layout->links, "lines between their regions: a,b,delay_ms,bandwidth_mbps, as CSV")
+      .type_name("FILE")
+      .needs(peers);
+  command.add_option("-o,--out", layout->out, "write the layout there, for `shoal launch --layout`")
+      .type_name("FILE")
+      .needs(peers);
   auto stages = std::make_shared<StageReportArguments>();
   command
-      ->add_option("--memory", stages->memory_bytes,
-                   "of a peer, as 8GiB: into how many stages the model must be cut, and what it holds of each")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber)
-      ->excludes(peers);
-  command->add_option("--tflops", stages->tflops, "that each peer makes of a training")
-      ->check(CLI::Range(1e-6, 1e6))
-      ->excludes(peers);
-  command->add_option("--mbit", stages->mbit, "Mbit/s of each peer's line, each way (default: free)")
-      ->check(CLI::Range(1e-3, 1e7))
-      ->excludes(peers);
-  command->add_option("--rtt", stages->rtt_ms, "milliseconds between any two, there and back (default: 0)")
-      ->check(CLI::Range(0.0, 1e5))
-      ->excludes(peers);
-  run_when_named(*command, program, [path, layout, stages](const GlobalOptions& global) {
+      .add_option("--memory", stages->memory_bytes,
+                  "of a peer, as 8GiB: into how many stages the model must be cut, and what it holds of each")
+      .bytes()
+      .excludes(peers);
+  command.add_option("--tflops", stages->tflops, "that each peer makes of a training").in(1e-6, 1e6).excludes(peers);
+  command.add_option("--mbit", stages->mbit, "Mbit/s of each peer's line, each way (default: free)")
+      .in(1e-3, 1e7)
+      .excludes(peers);
+  command.add_option("--rtt", stages->rtt_ms, "milliseconds between any two, there and back (default: 0)")
+      .in(0.0, 1e5)
+      .excludes(peers);
+  run_when_named(command, program, [path, layout, stages](const GlobalOptions& global) {
     return run(*path, *layout, *stages, global.json);
   });
 }

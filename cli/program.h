@@ -5,10 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-class Validator;
-}  // namespace CLI
+#include "common/program/options.h"
 
 namespace shoal {
 
@@ -28,15 +25,15 @@ struct Program {
 };
 
 // What `command` does when it was the one that was named.
-void run_when_named(CLI::App& command, Program& program, std::function<int(const GlobalOptions&)> run);
-
-// For a number from `low` to `high`. CLI::Range lets NaN through, which is neither below nor above.
-CLI::Validator within(double low, double high);
+void run_when_named(Command& command, Program& program, std::function<int(const GlobalOptions&)> run);
 
 // --events-level: checked, so that event_level_named() knows it unless it is empty.
-void add_events_level(CLI::App& command, std::string& level);
+void add_events_level(Command& command, std::string& level);
 // --up and --down, as transport/line_caps.h reads them.
-void add_line_caps(CLI::App& command, std::string& up, std::string& down);
+void add_line_caps(Command& command, std::string& up, std::string& down);
+
+// --base FOLDER, of commands that read what --save wrote.
+void add_base_option(Command& command, std::string& base);
 
 // The folder that --home or the environment names; a warning when neither does.
 std::string home_path(const GlobalOptions& global);
@@ -48,27 +45,27 @@ std::string version_line();
 inline constexpr const char* kWaitPolicy = "OMP_WAIT_POLICY";
 
 // Each registers its options with storage that lives as long as `program.run`.
-void add_audit(CLI::App& app, Program& program);
-void add_checkpoint(CLI::App& app, Program& program);
-void add_data(CLI::App& app, Program& program);
-void add_demo(CLI::App& app, Program& program);
-void add_eval(CLI::App& app, Program& program);
-void add_export(CLI::App& app, Program& program);
-void add_finish(CLI::App& app, Program& program);
-void add_generate(CLI::App& app, Program& program);
-void add_init(CLI::App& app, Program& program);
-void add_inspect(CLI::App& app, Program& program);
-void add_join(CLI::App& app, Program& program);
-void add_key(CLI::App& app, Program& program);
-void add_launch(CLI::App& app, Program& program);
-void add_lend(CLI::App& app, Program& program);
-void add_resume(CLI::App& app, Program& program);
-void add_pause(CLI::App& app, Program& program);
-void add_plan(CLI::App& app, Program& program);
-void add_receipt(CLI::App& app, Program& program);
-void add_solo(CLI::App& app, Program& program);
-void add_top(CLI::App& app, Program& program);
-void add_version(CLI::App& app, Program& program);
-void add_watch(CLI::App& app, Program& program);
+void add_audit(Command& app, Program& program);
+void add_checkpoint(Command& app, Program& program);
+void add_data(Command& app, Program& program);
+void add_demo(Command& app, Program& program);
+void add_eval(Command& app, Program& program);
+void add_export(Command& app, Program& program);
+void add_finish(Command& app, Program& program);
+void add_generate(Command& app, Program& program);
+void add_init(Command& app, Program& program);
+void add_inspect(Command& app, Program& program);
+void add_join(Command& app, Program& program);
+void add_key(Command& app, Program& program);
+void add_launch(Command& app, Program& program);
+void add_lend(Command& app, Program& program);
+void add_resume(Command& app, Program& program);
+void add_pause(Command& app, Program& program);
+void add_plan(Command& app, Program& program);
+void add_receipt(Command& app, Program& program);
+void add_solo(Command& app, Program& program);
+void add_top(Command& app, Program& program);
+void add_version(Command& app, Program& program);
+void add_watch(Command& app, Program& program);
 
 }  // namespace shoal

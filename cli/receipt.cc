@@ -1,24 +1,24 @@
 // shoal receipt write|verify: what each peer's owner has of a run, signed with the run's key.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
-#include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/crypto/sign.h"
 #include "common/hex.h"
 #include "common/log.h"
+#include "common/program/outcome.h"
 #include "common/status_line.h"
 #include "events/audit/audit.h"
+#include "events/headway.h"
 #include "runtime/config/home.h"
 
 namespace shoal {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using ReceiptJson = nlohmann::ordered_json;
 
 constexpr std::string_view kSchema = "shoal.receipt/1", kSigned = R"(,"signature":")";
 // A line has some two million ranges of microbatches at most, and no more of a stranger's file is held at once.
@@ -44,10 +44,10 @@ struct Receipt {
 // What is signed: the one text of this receipt up to its signature. Its schema stands first, which tells it from
 // everything else that the key signs.
 std::string signed_text(const Receipt& receipt) {
-  Json list = Json::array();
+  ReceiptJson list = ReceiptJson::array();
   for (const Receipt::OfStage& here : receipt.stages)
     list.push_back({{"stage", here.stage}, {"tokens", here.tokens}, {"microbatches", here.microbatches}});
-  Json json = {{"schema", kSchema}, {"run", hex_of(receipt.run)}, {"peer", receipt.peer}};
+  ReceiptJson json = {{"schema", kSchema}, {"run", hex_of(receipt.run)}, {"peer", receipt.peer}};
   if (!receipt.name.empty()) json["name"] = receipt.name;
   json["tokens"] = receipt.tokens();
   json["stages"] = list;
@@ -114,10 +114,10 @@ Result<Signature> signature_of(std::string_view digits) {
 }
 
 // What a line says, be it signed or not. A field of another type, or one that lacks, throws.
-Receipt said_by(const Json& json, std::string& signature) {
+Receipt said_by(const ReceiptJson& json, std::string& signature) {
   Receipt receipt{.run = {}, .peer = json.at("peer").get<std::string>(), .name = json.value("name", ""), .stages = {}};
   if (const auto run = parse_hex32(json.at("run").get<std::string>()); run.ok()) receipt.run.bytes = *run;
-  for (const Json& here : json.at("stages"))
+  for (const ReceiptJson& here : json.at("stages"))
     receipt.stages.push_back({.stage = here.at("stage").get<std::uint64_t>(),
                               .tokens = here.at("tokens").get<std::uint64_t>(),
                               .microbatches = here.at("microbatches").get<std::string>()});
@@ -132,8 +132,8 @@ Result<Receipt> read_receipt(std::string_view line) {
   Receipt receipt;
   std::string digits;
   try {
-    receipt = said_by(Json::parse(line), digits);
-  } catch (const Json::exception&) {
+    receipt = said_by(ReceiptJson::parse(line), digits);
+  } catch (const ReceiptJson::exception&) {
     return malformed();
   }
   const auto signature = signature_of(digits);
@@ -186,27 +186,27 @@ int verify_receipts(const ReceiptArguments& arguments) {
 
 }  // namespace
 
-void add_receipt(CLI::App& app, Program& program) {
-  CLI::App* group = app.add_subcommand(
+void add_receipt(Command& app, Program& program) {
+  Command group = app.add_subcommand(
       "receipt", "what a run had from each peer, by microbatch, signed with the run's key: write, verify");
-  group->require_subcommand(1);
+  group.require_subcommand();
   auto arguments = std::make_shared<ReceiptArguments>();
-  CLI::App* write =
-      group->add_subcommand("write", "a line for each peer, of event files that the audit finds no fault with");
-  write->add_option("events", arguments->events, "folder with the files that --events wrote")
-      ->required()
-      ->type_name("DIR");
-  write->add_option("folder", arguments->folder, "the run's folder (--dir), which has its key")
-      ->required()
-      ->type_name("RUN.run");
-  run_when_named(*write, program, [arguments](const GlobalOptions&) {
+  Command write =
+      group.add_subcommand("write", "a line for each peer, of event files that the audit finds no fault with");
+  write.add_option("events", arguments->events, "folder with the files that --events wrote")
+      .required()
+      .type_name("DIR");
+  write.add_option("folder", arguments->folder, "the run's folder (--dir), which has its key")
+      .required()
+      .type_name("RUN.run");
+  run_when_named(write, program, [arguments](const GlobalOptions&) {
     const Status written = write_receipts(*arguments);
     return written.ok() ? kExitOk : fail(written.error());
   });
-  CLI::App* check = group->add_subcommand("verify", "whether each line is signed by the key of the run that it names");
-  check->add_option("file", arguments->file, "with receipts")->required()->type_name("FILE");
-  check->add_option("--run", arguments->run, "the run's key, 64 hex digits, which it must be")->type_name("HEX");
-  run_when_named(*check, program, [arguments](const GlobalOptions&) { return verify_receipts(*arguments); });
+  Command check = group.add_subcommand("verify", "whether each line is signed by the key of the run that it names");
+  check.add_option("file", arguments->file, "with receipts").required().type_name("FILE");
+  check.add_option("--run", arguments->run, "the run's key, 64 hex digits, which it must be").type_name("HEX");
+  run_when_named(check, program, [arguments](const GlobalOptions&) { return verify_receipts(*arguments); });
 }
 
 }  // namespace shoal

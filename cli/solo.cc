@@ -1,24 +1,24 @@
 // shoal solo RUN.toml: the same run in one process.
 #include "runtime/solo/solo.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <numbers>
 #include <utility>
 
 #include "cli/executors.h"
-#include "cli/outcome.h"
 #include "cli/program.h"
-#include "cli/saved_states.h"
 #include "common/log.h"
 #include "common/os/batch_work.h"
 #include "common/os/posix_file.h"
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
+#include "common/program/outcome.h"
 #include "common/status_line.h"
+#include "events/headway.h"
 #include "events/line_parts.h"
 #include "events/scalar_log.h"
 #include "runtime/plan/stage_memory.h"
+#include "runtime/solo/saved_states.h"
 
 namespace shoal {
 namespace {
@@ -147,31 +147,31 @@ int run(const SoloArguments& arguments, const GlobalOptions& global) {
 
 }  // namespace
 
-void add_solo(CLI::App& app, Program& program) {
-  CLI::App* command =
+void add_solo(Command& app, Program& program) {
+  Command command =
       app.add_subcommand("solo", "train a run in this process alone, without network: the honest baseline");
   auto arguments = std::make_shared<SoloArguments>();
-  command->add_option("run", arguments->config, "the run's file")->required()->type_name("RUN.toml");
-  add_compute_options(*command, arguments->compute);
-  command->add_option("--save", arguments->save, "write the trained model here")->type_name("DIR");
-  command->add_option("--events", arguments->events, "append JSON lines here")->type_name("FILE");
+  command.add_option("run", arguments->config, "the run's file").required().type_name("RUN.toml");
+  add_compute_options(command, arguments->compute);
+  command.add_option("--save", arguments->save, "write the trained model here").type_name("DIR");
+  command.add_option("--events", arguments->events, "append JSON lines here").type_name("FILE");
   command
-      ->add_option("--tensorboard", arguments->tensorboard,
-                   "write curves of loss, tokens and rate here, for TensorBoard")
-      ->type_name("DIR");
+      .add_option("--tensorboard", arguments->tensorboard,
+                  "write curves of loss, tokens and rate here, for TensorBoard")
+      .type_name("DIR");
   command
-      ->add_option("--delay-profile", arguments->delay_profile,
-                   "compute every gradient at past weights, as late as this file says that a swarm's were "
-                   "(audit --delay-profile writes it); rounds and the outer rule are not replayed")
-      ->type_name("FILE");
-  command->add_flag("--wire", arguments->wire,
-                    "what goes from stage to stage goes through the codecs of [wire], as between peers; auto: raw");
+      .add_option("--delay-profile", arguments->delay_profile,
+                  "compute every gradient at past weights, as late as this file says that a swarm's were "
+                  "(audit --delay-profile writes it); rounds and the outer rule are not replayed")
+      .type_name("FILE");
+  command.add_flag("--wire", arguments->wire,
+                   "what goes from stage to stage goes through the codecs of [wire], as between peers; auto: raw");
   command
-      ->add_option("--line-every", arguments->seconds_between_lines,
-                   "seconds between train lines; 0 = every step (default: 1)")
-      ->check(within(0.0, 86400.0));
-  command->footer("The options of RUN.toml:\n" + describe_options());
-  run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global); });
+      .add_option("--line-every", arguments->seconds_between_lines,
+                  "seconds between train lines; 0 = every step (default: 1)")
+      .within(0.0, 86400.0);
+  command.footer("The options of RUN.toml:\n" + describe_options());
+  run_when_named(command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global); });
 }
 
 }  // namespace shoal

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -144,7 +143,7 @@ void print_need(const RunConfig& config, const Plan& plan, const StageReportArgu
     std::printf("With %.0f MiB a peer not even a layer a stage fits.\n", memory);
 }
 
-nlohmann::ordered_json json_of(const StageRow& row, const Plan& plan) {
+Json json_of(const StageRow& row, const Plan& plan) {
   const StageMemory& m = row.memory;
   return {{"stage", row.spec.stage.value},
           {"first_layer", row.spec.first_layer},
@@ -210,21 +209,21 @@ void print_stages(const RunConfig& config, const StageReportArguments& arguments
   print_speed(plan, arguments);
 }
 
-std::string stages_json(const RunConfig& config, const StageReportArguments& arguments) {
-  if (config.executor.kind != ExecutorKind::kTorch) return {};
-  nlohmann::ordered_json out;
+void add_stages(const RunConfig& config, const StageReportArguments& arguments, Json& out) {
+  if (config.executor.kind != ExecutorKind::kTorch) return;
   const Plan plan = plan_of(config, arguments);
-  out["memory"] = {{"program_bytes", plan.program},
-                   {"microbatches", plan.entries},
-                   {"given_bytes", arguments.memory_bytes > 0 ? nlohmann::json(arguments.memory_bytes) : nullptr},
-                   {"stages_needed", plan.stages ? nlohmann::json(*plan.stages) : nullptr}};
-  out["by_stage"] = nlohmann::json::array();
-  for (const StageRow& row : plan.rows) out["by_stage"].push_back(json_of(row, plan));
-  out["speed"] = nullptr;
+  Json by_stage = Json::array();
+  for (const StageRow& row : plan.rows) by_stage.add(json_of(row, plan));
+  out.set("memory", {{"program_bytes", plan.program},
+                     {"microbatches", plan.entries},
+                     {"given_bytes", arguments.memory_bytes > 0 ? Json(arguments.memory_bytes) : Json()},
+                     {"stages_needed", plan.stages}});
+  out.set("by_stage", by_stage);
+  out.set("speed", nullptr);
   if (plan.speed)
-    out["speed"] = {
-        {"tokens_per_s", plan.speed->tokens}, {"binds", plan.speed->binds}, {"in_flight_needed", plan.speed->needed}};
-  return out.dump();
+    out.set(
+        "speed",
+        {{"tokens_per_s", plan.speed->tokens}, {"binds", plan.speed->binds}, {"in_flight_needed", plan.speed->needed}});
 }
 
 }  // namespace shoal

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "common/result.h"
+#include "common/program/json_text.h"
 #include "runtime/config/config.h"
 
 namespace shoal {
@@ -16,7 +16,7 @@ struct StageReportArguments {
 
 // Nothing where the executor is not torch's. REQUIRES: a checked configuration.
 void print_stages(const RunConfig& config, const StageReportArguments& arguments);
-// The values of "memory", "by_stage" and "speed" as an object in JSON; empty where the executor is not torch's.
-std::string stages_json(const RunConfig& config, const StageReportArguments& arguments);
+// The values of "memory", "by_stage" and "speed"; likewise.
+void add_stages(const RunConfig& config, const StageReportArguments& arguments, Json& out);
 
 }  // namespace shoal

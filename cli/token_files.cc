@@ -1,28 +1,23 @@
 // shoal data prepare|info: token files of text files, and what a token file has.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/document_inputs.h"
-#include "cli/outcome.h"
 #include "cli/program.h"
 #include "common/log.h"
 #include "common/os/batch_work.h"
 #include "common/os/thread_loop.h"
+#include "common/program/json_text.h"
+#include "common/program/outcome.h"
 #include "events/line_parts.h"
 #include "runtime/data/token_file.h"
 
 namespace shoal {
 namespace {
 
-void print_json(const nlohmann::ordered_json& json) {
-  std::printf("%s\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
-}
+void print_json(const Json& json) { std::printf("%s\n", json.text().c_str()); }
 
-nlohmann::ordered_json json_of(const TokenSidecar& sidecar) {
-  return nlohmann::ordered_json::parse(sidecar_text(sidecar));
-}
+Json json_of(const TokenSidecar& sidecar) { return *Json::read(sidecar_text(sidecar)); }
 
 // ---- prepare ----
 struct PrepareArguments {
@@ -61,11 +56,11 @@ int prepare(const PrepareArguments& arguments, bool json) {
   if (prepared->empty_documents > 0) log_info("skipped ", prepared->empty_documents, " empty documents");
   const double seconds = seconds_of(monotonic_now() - begun);
   if (json) {
-    nlohmann::ordered_json out = json_of(prepared->sidecar);
-    out["schema"] = "shoal.data.prepare/1";
-    out["empty_documents"] = prepared->empty_documents;
-    out["text_bytes"] = prepared->text_bytes;
-    out["seconds"] = seconds;
+    Json out = json_of(prepared->sidecar);
+    out.set("schema", "shoal.data.prepare/1");
+    out.set("empty_documents", prepared->empty_documents);
+    out.set("text_bytes", prepared->text_bytes);
+    out.set("seconds", seconds);
     print_json(out);
   } else {
     print_prepared(*prepared, arguments, seconds);
@@ -100,16 +95,16 @@ int info(const InfoArguments& arguments, bool json) {
     most = std::max(most, id);
   }
   const auto& sidecar = file->sidecar();
-  nlohmann::ordered_json out = {{"schema", "shoal.data.info/1"},
-                                {"path", arguments.file},
-                                {"width", name_of_width(*width)},
-                                {"header", name_of(file->header())},
-                                {"tokens", file->tokens()},
-                                {"id_min", file->tokens() == 0 ? 0 : least},
-                                {"id_max", most},
-                                {"digest", hex_of(file->digest())},
-                                {"sidecar", nullptr}};
-  if (sidecar) out["sidecar"] = json_of(*sidecar);
+  Json out = {{"schema", "shoal.data.info/1"},
+              {"path", arguments.file},
+              {"width", name_of_width(*width)},
+              {"header", name_of(file->header())},
+              {"tokens", file->tokens()},
+              {"id_min", file->tokens() == 0 ? 0 : least},
+              {"id_max", most},
+              {"digest", hex_of(file->digest())},
+              {"sidecar", nullptr}};
+  if (sidecar) out.set("sidecar", json_of(*sidecar));
   if (json) {
     print_json(out);
     return kExitOk;
@@ -128,41 +123,39 @@ int info(const InfoArguments& arguments, bool json) {
   return kExitOk;
 }
 
-void add_prepare(CLI::App& group, Program& program) {
-  CLI::App* command = group.add_subcommand("prepare", "make a token file of text files");
+void add_prepare(Command& group, Program& program) {
+  Command command = group.add_subcommand("prepare", "make a token file of text files");
   auto arguments = std::make_shared<PrepareArguments>();
-  add_document_inputs(*command, arguments->inputs);
-  command->add_option("--tokenizer", arguments->tokenizer, "the tokenizer.json that makes the ids")
-      ->required()
-      ->type_name("FILE");
-  command->add_option("--out", arguments->out, "write the token file here, and FILE.json beside it")
-      ->required()
-      ->type_name("FILE");
-  command->add_option("--width", arguments->width, "of an id; auto: u16 where the vocabulary allows it (default)")
-      ->check(CLI::IsMember({"auto", "u16", "u32"}));
-  command->add_option("--format", arguments->format, "ids alone (default), or behind llm.c's header")
-      ->check(CLI::IsMember({"plain", "llmc"}));
-  command->add_flag("--no-eot", arguments->no_eot, "no end-of-text id behind each document");
-  command->add_option("--threads", arguments->threads, "that encode (default: one for each processor)")
-      ->check(CLI::Range(1u, 1024u));
-  run_when_named(*command, program,
+  add_document_inputs(command, arguments->inputs);
+  command.add_option("--tokenizer", arguments->tokenizer, "the tokenizer.json that makes the ids")
+      .required()
+      .type_name("FILE");
+  command.add_option("--out", arguments->out, "write the token file here, and FILE.json beside it")
+      .required()
+      .type_name("FILE");
+  command.add_option("--width", arguments->width, "of an id; auto: u16 where the vocabulary allows it (default)")
+      .one_of({"auto", "u16", "u32"});
+  command.add_option("--format", arguments->format, "ids alone (default), or behind llm.c's header")
+      .one_of({"plain", "llmc"});
+  command.add_flag("--no-eot", arguments->no_eot, "no end-of-text id behind each document");
+  command.add_option("--threads", arguments->threads, "that encode (default: one for each processor)").in(1u, 1024u);
+  run_when_named(command, program,
                  [arguments](const GlobalOptions& global) { return prepare(*arguments, global.json); });
 }
 
 }  // namespace
 
-void add_data(CLI::App& app, Program& program) {
-  CLI::App* group = app.add_subcommand("data", "token files and tokenizers: prepare, info, train-tokenizer");
-  group->require_subcommand(1);
-  group->fallthrough();
-  add_prepare(*group, program);
-  add_train_tokenizer(*group, program);
-  CLI::App* command = group->add_subcommand("info", "what a token file has");
+void add_data(Command& app, Program& program) {
+  Command group = app.add_subcommand("data", "token files and tokenizers: prepare, info, train-tokenizer");
+  group.require_subcommand();
+  add_prepare(group, program);
+  add_train_tokenizer(group, program);
+  Command command = group.add_subcommand("info", "what a token file has");
   auto arguments = std::make_shared<InfoArguments>();
-  command->add_option("file", arguments->file, "the token file")->required()->type_name("FILE");
-  command->add_option("--width", arguments->width, "of an id, where the file does not say it")
-      ->check(CLI::IsMember({"auto", "u8", "u16", "u32"}));
-  run_when_named(*command, program, [arguments](const GlobalOptions& global) { return info(*arguments, global.json); });
+  command.add_option("file", arguments->file, "the token file").required().type_name("FILE");
+  command.add_option("--width", arguments->width, "of an id, where the file does not say it")
+      .one_of({"auto", "u8", "u16", "u32"});
+  run_when_named(command, program, [arguments](const GlobalOptions& global) { return info(*arguments, global.json); });
 }
 
 }  // namespace shoal

@@ -2,20 +2,19 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "cli/inspect_watch.h"
-#include "cli/outcome.h"
 #include "cli/program.h"
 #include "cli/run_page.h"
 #include "common/log.h"
 #include "common/os/descriptors.h"
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
+#include "common/program/outcome.h"
 #include "common/status_line.h"
 #include "events/books/followed_run.h"
 #include "page/glance_text.h"
@@ -129,18 +128,18 @@ int run_top(const TopArguments& arguments, bool json) {
 
 }  // namespace
 
-void add_top(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand(
+void add_top(Command& app, Program& program) {
+  Command command = app.add_subcommand(
       "top",
       "how a run stands, drawn anew every 2 s until it has ended: from the event files (*.jsonl) in DIR, which may "
       "grow, or from the DHT as `inspect --watch` has it; lines where stdout is no terminal");
   auto arguments = std::make_shared<TopArguments>();
-  command->add_option("run", arguments->run, "folder with the files that --events writes, or the run's ticket")
-      ->required()
-      ->type_name("TICKET|DIR");
-  command->add_option("--run", arguments->file, "with DIR, the run's file: name, end, and the entropies of its text")
-      ->type_name("RUN.toml");
-  run_when_named(*command, program,
+  command.add_option("run", arguments->run, "folder with the files that --events writes, or the run's ticket")
+      .required()
+      .type_name("TICKET|DIR");
+  command.add_option("--run", arguments->file, "with DIR, the run's file: name, end, and the entropies of its text")
+      .type_name("RUN.toml");
+  run_when_named(command, program,
                  [arguments](const GlobalOptions& global) { return run_top(*arguments, global.json); });
 }
 

@@ -1,16 +1,16 @@
 // shoal data train-tokenizer: a tokenizer of one's own, learned from text files.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "cli/document_inputs.h"
-#include "cli/outcome.h"
 #include "common/log.h"
 #include "common/os/batch_work.h"
 #include "common/os/posix_file.h"
 #include "common/os/stop_signals.h"
+#include "common/program/json_text.h"
+#include "common/program/outcome.h"
 #include "common/status_line.h"
+#include "events/headway.h"
 #include "text/tokenizer.h"
 #include "text/train_bpe.h"
 
@@ -58,11 +58,11 @@ int run(const TrainArguments& arguments, bool json) {
     log_warning("the texts have no more pairs that come twice: the tokenizer has ", vocabulary, " tokens instead of ",
                 arguments.vocabulary, ". HINT: give more text");
   if (json) {
-    const nlohmann::ordered_json out = {{"schema", "shoal.data.train-tokenizer/1"},
-                                        {"path", arguments.out},
-                                        {"vocabulary", vocabulary},
-                                        {"digest", hex_of(tokenizer->digest())}};
-    std::printf("%s\n", out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    const Json out = {{"schema", "shoal.data.train-tokenizer/1"},
+                      {"path", arguments.out},
+                      {"vocabulary", vocabulary},
+                      {"digest", hex_of(tokenizer->digest())}};
+    std::printf("%s\n", out.text().c_str());
   } else {
     std::printf("%s: %u tokens, BLAKE2b-256 %s\n", printable(arguments.out).c_str(), vocabulary,
                 hex_of(tokenizer->digest()).c_str());
@@ -72,15 +72,15 @@ int run(const TrainArguments& arguments, bool json) {
 
 }  // namespace
 
-void add_train_tokenizer(CLI::App& group, Program& program) {
-  CLI::App* command = group.add_subcommand("train-tokenizer", "learn a byte-level BPE from text files");
+void add_train_tokenizer(Command& group, Program& program) {
+  Command command = group.add_subcommand("train-tokenizer", "learn a byte-level BPE from text files");
   auto arguments = std::make_shared<TrainArguments>();
-  add_document_inputs(*command, arguments->inputs);
-  command->add_option("--vocabulary", arguments->vocabulary, "how many tokens it gets")
-      ->required()
-      ->check(CLI::Range(kTrainedVocabularyMin, kTrainedVocabularyMax));
-  command->add_option("--out", arguments->out, "write the tokenizer.json here")->required()->type_name("FILE");
-  run_when_named(*command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global.json); });
+  add_document_inputs(command, arguments->inputs);
+  command.add_option("--vocabulary", arguments->vocabulary, "how many tokens it gets")
+      .required()
+      .in(kTrainedVocabularyMin, kTrainedVocabularyMax);
+  command.add_option("--out", arguments->out, "write the tokenizer.json here").required().type_name("FILE");
+  run_when_named(command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global.json); });
 }
 
 }  // namespace shoal

@@ -3,14 +3,13 @@
 #include <sys/utsname.h>
 #include <zmq.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
 
-#include "cli/outcome.h"
 #include "cli/program.h"
+#include "common/program/outcome.h"
 #include "stages/torch_device.h"
 #include "transport/limits.h"
 
@@ -62,7 +61,7 @@ Facts library_facts() {
           {"spdlog", SHOAL_SPDLOG_VERSION},
           {"toml++", SHOAL_TOML_VERSION},
           {"nlohmann-json", SHOAL_JSON_VERSION},
-          {"CLI11", CLI11_VERSION},
+          {"CLI11", version_of_cli11()},
           {"libsodium", SHOAL_SODIUM_VERSION},
           {"OpenDHT (in shoal-dht)", SHOAL_OPENDHT_VERSION},
           {"Highway", SHOAL_HWY_VERSION},
@@ -105,9 +104,9 @@ std::string version_line() {
   return std::string("shoal ") + SHOAL_VERSION + " (protocol " + std::to_string(limits::kProtocolVersion) + ")";
 }
 
-void add_version(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand("version", "version and protocol; with --verbose libraries, CPU and GPU");
-  run_when_named(*command, program, [](const GlobalOptions& global) { return run(global); });
+void add_version(Command& app, Program& program) {
+  Command command = app.add_subcommand("version", "version and protocol; with --verbose libraries, CPU and GPU");
+  run_when_named(command, program, [](const GlobalOptions& global) { return run(global); });
 }
 
 }  // namespace shoal

@@ -1,8 +1,6 @@
 // shoal watch DIR: a run's event files on the page, at any moment of it.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "cli/outcome.h"
 #include "cli/page_option.h"
 #include "cli/program.h"
 #include "cli/run_page.h"
@@ -10,7 +8,9 @@
 #include "common/os/descriptors.h"
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
+#include "common/program/outcome.h"
 #include "common/status_line.h"
+#include "events/headway.h"
 #include "events/line_parts.h"
 #include "page/replay.h"
 
@@ -57,20 +57,20 @@ int run_watch(const WatchArguments& arguments, bool json) {
 
 }  // namespace
 
-void add_watch(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand(
+void add_watch(Command& app, Program& program) {
+  Command command = app.add_subcommand(
       "watch", "show a run in a browser from the event files (*.jsonl) in DIR, at any moment of it and at any speed");
   auto arguments = std::make_shared<WatchArguments>();
-  command->add_option("folder", arguments->folder, "folder with the files that --events wrote")
-      ->required()
-      ->type_name("DIR");
-  command->add_option("--run", arguments->run, "the run's file: name, end, and the entropies of its text")
-      ->type_name("RUN.toml");
-  command->add_option("--speed", arguments->speed, "seconds of the run in one of yours, at the beginning")
-      ->check(within(0.1, 100000.0))
-      ->capture_default_str();
-  add_page_option(*command, arguments->page, "the page is");
-  run_when_named(*command, program,
+  command.add_option("folder", arguments->folder, "folder with the files that --events wrote")
+      .required()
+      .type_name("DIR");
+  command.add_option("--run", arguments->run, "the run's file: name, end, and the entropies of its text")
+      .type_name("RUN.toml");
+  command.add_option("--speed", arguments->speed, "seconds of the run in one of yours, at the beginning")
+      .within(0.1, 100000.0)
+      .show_default();
+  add_page_option(command, arguments->page, "the page is");
+  run_when_named(command, program,
                  [arguments](const GlobalOptions& global) { return run_watch(*arguments, global.json); });
 }
 

@@ -1,5 +1,7 @@
 #include "events/headway.h"
 
+#include "common/os/thread_loop.h"
+#include "common/status_line.h"
 #include "events/line_parts.h"
 
 namespace shoal {
@@ -31,6 +33,10 @@ std::optional<std::string> HeadwayMeter::line(const Headway& headway, TimePoint 
   shown_ = headway.done < headway.total;
   const double rest = static_cast<double>(headway.total > headway.done ? headway.total - headway.done : 0);
   return text_of(headway, rate_.per_second(), rate_.time_for(rest), columns);
+}
+
+void show_headway(HeadwayMeter& meter, const Headway& headway) {
+  if (const auto line = meter.line(headway, monotonic_now(), status_columns())) show_status(*line);
 }
 
 }  // namespace shoal

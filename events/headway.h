@@ -1,6 +1,7 @@
 #pragma once
 // How far something that takes its time has come, as a line with rate and time left: state transfer, saving,
-// validation, the audit. Pure; thread-safe, but for HeadwayMeter, which is of one thread at a time.
+// validation, the audit. Pure but for show_headway; thread-safe, but for HeadwayMeter, which is of one thread at a
+// time.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -34,5 +35,8 @@ class HeadwayMeter {
   bool shown_ = false;  // has a line that is not the last
   RecentRate rate_{kWindow};
 };
+
+// How far something is, as the status of this process (common/status_line.h), where a line of it is due.
+void show_headway(HeadwayMeter& meter, const Headway& headway);
 
 }  // namespace shoal

@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 
 #include "common/crypto/text_codes.h"
+#include "common/log.h"
+#include "common/os/own_addresses.h"
 
 namespace shoal {
 namespace {
@@ -157,6 +159,23 @@ Result<Ticket> parse_ticket(std::string_view text) {
   }
   if (!in.at_end()) return damaged();
   return ticket;
+}
+
+Result<std::vector<std::string>> contacts_of(const Ticket& ticket) {
+  std::vector<std::string> contacts;
+  std::optional<Error> failure;
+  for (const Contact& contact : ticket.contacts) {
+    auto resolved = resolved_address(contact.address, false);
+    if (!resolved.ok()) resolved = resolved_address(contact.address, true);
+    if (resolved.ok()) {
+      contacts.push_back(*std::move(resolved));
+    } else {
+      failure = resolved.error();
+    }
+  }
+  if (contacts.empty()) return failure.value_or(make_error(ErrorCode::kInput, "the ticket names no address"));
+  if (failure) log_warning(failure->message);
+  return contacts;
 }
 
 }  // namespace shoal

@@ -1,6 +1,6 @@
 #pragma once
 // The invitation to a run: one word that a person can paste. Names the run's key, its DHT network and where its first
-// processes listen. No secret: who may join is decided by [admission]. Pure; thread-safe.
+// processes listen. No secret: who may join is decided by [admission]. Pure but for contacts_of; thread-safe.
 //
 // "shoal1:" + base64url of: run key (32 bytes), network id (4, big-endian), number of contacts (1), each contact,
 // CRC-32C of all that. Contact: kind (1: 4 = IPv4, 6 = IPv6, 0 = name; + 16 when its PeerId is the run's key and not
@@ -37,5 +37,8 @@ struct Ticket {
 Result<std::string> pack_ticket(const Ticket& ticket);
 // ERRORS: kMalformed (no ticket at all, or cut), kVersion (made by another version), kCorrupt (a typo).
 Result<Ticket> parse_ticket(std::string_view text);
+// Its addresses as IP addresses; a warning for one that does not resolve. Blocks while a name server is asked.
+// ERRORS: kInput: none of them does.
+Result<std::vector<std::string>> contacts_of(const Ticket& ticket);
 
 }  // namespace shoal

@@ -1,4 +1,4 @@
-#include "cli/live.h"
+#include "common/os/own_addresses.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -11,14 +11,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "common/log.h"
+#include "common/host_port.h"
 #include "common/os/posix_file.h"
-#include "common/rng.h"
-#include "dht/dht_child.h"
 
 namespace shoal {
-
-// ---- addresses ----
 
 namespace {
 
@@ -140,23 +136,6 @@ Result<std::vector<std::string>> own_addresses(const std::string& listening, con
   return addresses;
 }
 
-Result<std::vector<std::string>> contacts_of(const Ticket& ticket) {
-  std::vector<std::string> contacts;
-  std::optional<Error> failure;
-  for (const Contact& contact : ticket.contacts) {
-    auto resolved = resolved_address(contact.address, false);
-    if (!resolved.ok()) resolved = resolved_address(contact.address, true);
-    if (resolved.ok()) {
-      contacts.push_back(*std::move(resolved));
-    } else {
-      failure = resolved.error();
-    }
-  }
-  if (contacts.empty()) return failure.value_or(make_error(ErrorCode::kInput, "the ticket names no address"));
-  if (failure) log_warning(failure->message);
-  return contacts;
-}
-
 Status check_routes(const std::vector<std::string>& contacts) {
   if (contacts.empty()) return {};
   std::string failures;
@@ -172,24 +151,6 @@ Status check_routes(const std::vector<std::string>& contacts) {
 bool all_loopback(const std::vector<std::string>& addresses) {
   return std::all_of(addresses.begin(), addresses.end(),
                      [](const std::string& address) { return is_loopback(host_of(address)); });
-}
-
-// ---- directory ----
-
-Result<std::unique_ptr<DhtDirectory>> open_directory(EventLoop& loop, Storage& storage,
-                                                     const DirectoryOptions& options) {
-  DhtChildOptions child_options;
-  child_options.network = options.network;
-  child_options.bind = options.bind;
-  child_options.port = options.port;
-  SHOAL_ASSIGN(std::unique_ptr<DhtChild> child, DhtChild::start(loop, child_options));
-  DhtDirectoryOptions directory_options;
-  directory_options.run = options.run;
-  directory_options.bootstrap = options.bootstrap;
-  directory_options.cache_path = options.cache_path;
-  directory_options.seed = entropy_seed();
-  return {std::make_unique<DhtDirectory>(loop, std::move(child), options.cache_path.empty() ? nullptr : &storage,
-                                         directory_options)};
 }
 
 }  // namespace shoal

@@ -1,8 +1,8 @@
 // What lending is made of, without processes: the unit, the line of shell, and what nvidia-smi says.
 #include <gtest/gtest.h>
 
-#include "cli/gpu_use.h"
-#include "cli/lend_unit.h"
+#include "lend/gpu_use.h"
+#include "lend/lend_unit.h"
 
 namespace shoal {
 namespace {

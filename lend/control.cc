@@ -1,9 +1,9 @@
+#include "lend/control.h"
+
 #include <unistd.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
-
-#include "cli/control.h"
 
 namespace shoal {
 namespace {

@@ -1,9 +1,9 @@
-#include "cli/lend_unit.h"
+#include "lend/lend_unit.h"
 
 #include <algorithm>
 #include <array>
 
-#include "cli/outcome.h"
+#include "common/program/outcome.h"
 
 namespace shoal {
 namespace {

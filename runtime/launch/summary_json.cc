@@ -1,4 +1,4 @@
-#include "cli/summary_json.h"
+#include "runtime/launch/summary_json.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include "cli/gpu_use.h"
+#include "lend/gpu_use.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "cli/outcome.h"
+#include "common/program/outcome.h"
 
 #include <poll.h>
 #include <stdio_ext.h>
@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include "common/log.h"
-#include "common/os/thread_loop.h"
 #include "common/status_line.h"
 
 namespace shoal {
@@ -95,10 +94,6 @@ int with_output_written(int code) {
   if (written.ok()) return code;
   fail(written.error());
   return code == kExitOk ? kExitIo : code;
-}
-
-void show_headway(HeadwayMeter& meter, const Headway& headway) {
-  if (const auto line = meter.line(headway, monotonic_now(), status_columns())) show_status(*line);
 }
 
 }  // namespace shoal

@@ -1,4 +1,4 @@
-#include "cli/kept_run.h"
+#include "runtime/config/kept_run.h"
 
 #include <filesystem>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "cli/join_each.h"
+#include "lend/join_each.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -11,9 +11,6 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/control.h"
-#include "cli/lend_unit.h"
-#include "cli/outcome.h"
 #include "common/log.h"
 #include "common/os/offspring.h"
 #include "common/os/owner_socket.h"
@@ -21,6 +18,9 @@
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "common/os/work_thread.h"
+#include "common/program/outcome.h"
+#include "lend/control.h"
+#include "lend/lend_unit.h"
 
 namespace shoal {
 namespace {

@@ -1,9 +1,9 @@
 // Which addresses a process tells others.
+#include "common/os/own_addresses.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
-
-#include "cli/live.h"
 
 namespace shoal {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 // One process for each of several devices: starts them, prints what they say behind their names, passes on signals and
-// their owner's words, and starts again what may go better the next time (cli/lend_unit.h says which exit codes),
+// their owner's words, and starts again what may go better the next time (lend/lend_unit.h says which exit codes),
 // though not while their owner has them paused.
 #include <functional>
 #include <string>

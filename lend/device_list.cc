@@ -1,4 +1,4 @@
-#include "cli/device_list.h"
+#include "lend/device_list.h"
 
 #include <algorithm>
 #include <charconv>

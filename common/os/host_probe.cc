@@ -1,4 +1,4 @@
-#include "cli/host_probe.h"
+#include "common/os/host_probe.h"
 
 #include <fcntl.h>
 #include <netdb.h>

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "common/result.h"
-#include "events/headway.h"
 
 namespace shoal {
 
@@ -44,8 +43,5 @@ Status write_output();
 // Whether stdout takes anything, as far as that shows before there is something to print: a closed descriptor,
 // /dev/full and a pipe whose reader is gone say so, a full disk only when something is written. ERRORS: kIo.
 Status check_output();
-
-// How far something is, as the status of this process, where a line of it is due.
-void show_headway(HeadwayMeter& meter, const Headway& headway);
 
 }  // namespace shoal

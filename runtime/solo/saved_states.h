@@ -8,10 +8,6 @@
 #include "common/bytes.h"
 #include "runtime/config/config.h"
 
-namespace CLI {
-class App;
-}
-
 namespace shoal {
 
 // --save with an executor that holds no model.
@@ -31,8 +27,5 @@ Status save_states(const std::string& folder, const RunConfig& config, const std
 Status note_saved(const std::string& run_folder, const std::string& folder);
 // Why `folder` does not hold, whole and unchanged, the model that the run saved. Empty: it does. Blocking file I/O.
 std::string not_saved_before(const std::string& run_folder, const std::string& folder);
-
-// --base FOLDER, of commands that read what --save wrote.
-void add_base_option(CLI::App& command, std::string& base);
 
 }  // namespace shoal

@@ -1,10 +1,10 @@
-#include "cli/owner_desk.h"
+#include "lend/owner_desk.h"
 
 #include <ctime>
 #include <utility>
 
-#include "cli/control.h"
 #include "common/log.h"
+#include "lend/control.h"
 
 namespace shoal {
 namespace {

@@ -1,8 +1,7 @@
-#include "cli/saved_states.h"
+#include "runtime/solo/saved_states.h"
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -88,11 +87,6 @@ std::string not_saved_before(const std::string& run_folder, const std::string& f
     return "it was saved to " + place + ", and what is in " + folder + " is not that model";
   if (const Status whole = check_saved_model(folder); !whole.ok()) return whole.error().message;
   return "";
-}
-
-void add_base_option(CLI::App& command, std::string& base) {
-  command.add_option("--base", base, "of saved adapters: the folder of the model that they were trained beside")
-      ->type_name("FOLDER");
 }
 
 }  // namespace shoal

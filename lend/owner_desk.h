@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/gpu_use.h"
 #include "common/event_loop.h"
 #include "common/lifetime.h"
 #include "common/os/owner_socket.h"
 #include "common/work_queue.h"
+#include "lend/gpu_use.h"
 #include "runtime/peer/pause_plan.h"
 #include "runtime/peer/peer.h"
 
