@@ -17,8 +17,6 @@ LedgerOptions ledger_options(const Session& self) {
   LedgerOptions options;
   options.self = self;
   options.stage = StageId(kPeersStage);
-  options.stages = kPeersStage + 1;
-  options.credits = kCredits;
   options.lease = kLease;
   return options;
 }
@@ -128,7 +126,8 @@ RoutingPeer::RoutingPeer(const RoutingStage& stage, std::size_t place, const Ses
       neighbours_(links_, self),
       courier_(*this, neighbours_, {std::nullopt, kLease}),
       windows_({.inner_batch = kInnerBatch}),
-      ledger_(*this, courier_, windows_, ledger_options(self)),
+      credits_(kCredits, 4),
+      ledger_(*this, courier_, windows_, credits_, ledger_options(self)),
       index_(stage_.net.add(*this, self, stage.world.senders + place)) {
   links_.set_index(index_);
 }

@@ -122,6 +122,7 @@ class RoutingPeer final : public RoutingEnd, private HopOwner, private LedgerPor
   Neighbours neighbours_;
   Courier courier_;
   Windows windows_;
+  EntryCredits credits_;
   Ledger ledger_;
   RoutingNet::Index index_;
   std::unordered_map<TransferId, EntrySerial> inputs_;

@@ -15,14 +15,13 @@ CommitState decided_state(const Entry& e) {
 
 }  // namespace
 
-Ledger::Ledger(LedgerPort& port, Courier& courier, Windows& windows, LedgerOptions options)
+Ledger::Ledger(LedgerPort& port, Courier& courier, Windows& windows, const EntryCredits& credits, LedgerOptions options)
     : port_(port),
       courier_(courier),
       windows_(windows),
       options_(std::move(options)),
-      credits_(options_.counted ? options_.counted
-                                : std::make_shared<const EntryCredits>(options_.credits, options_.recovery_credits)),
-      arrivals_({options_.credits, options_.recovery_credits, options_.lease}),
+      credits_(credits),
+      arrivals_({credits.limit(false), credits.limit(true) - credits.limit(false), options_.lease}),
       hearsay_(options_.lease) {}
 
 void Ledger::move(Entry& e, EntryState to) {
@@ -99,7 +98,7 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
 
 std::optional<BusyReason> Ledger::refusal(const Session& from, const Forward& message) const {
   if (leaving_) return BusyReason::kLeaving;
-  const std::size_t limit = credits_->limit(message.hint.has_value());
+  const std::size_t limit = credits_.limit(message.hint.has_value());
   if (live() >= limit || !arrivals_.may_announce(from)) return BusyReason::kNoCredit;
   return std::nullopt;
 }

@@ -4,12 +4,11 @@
 // serial.
 //
 // State machine without I/O, threads or clock. Thread: loop only. The device runs one job at a time: next_job() chooses
-// it (undo, write, oldest backward, oldest forward), *_done() tells the outcome. Bounds: `credits` live entries (+
-// `recovery_credits` for re-points and rejoins), kLeasesMax claims an entry; committed entries above the low-water mark
-// are kept by name only.
+// it (undo, write, oldest backward, oldest forward), *_done() tells the outcome. Bounds: as many live entries as there
+// are credits (and some for re-points and rejoins), kLeasesMax claims an entry; committed entries above the low-water
+// mark are kept by name only.
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -71,12 +70,9 @@ class LedgerPort {
 struct LedgerOptions {
   Session self;
   StageId stage;
-  std::uint16_t stages = 1;
-  std::size_t credits = 16;
-  std::size_t recovery_credits = 4;
-  std::shared_ptr<const EntryCredits> counted{};  // what may be taken as time goes; none: always those
-  Duration lease = 4s;                            // L: an unrenewed claim falls after this
-  TagOf tag_of{};                                 // none: its entries have tag 0
+  std::optional<StageId> next;  // none: the loss is made here
+  Duration lease = 4s;          // L: an unrenewed claim falls after this
+  TagOf tag_of{};               // none: its entries have tag 0
 };
 
 struct LedgerCounters {
@@ -89,8 +85,8 @@ class Ledger {
   static constexpr std::size_t kLeasesMax = 4;
 
   // Opens, commits and closes the courier's hops as its entries go, and puts counted ones into windows. REQUIRES: port,
-  // courier and windows outlive it.
-  Ledger(LedgerPort& port, Courier& courier, Windows& windows, LedgerOptions options);
+  // courier, windows and credits outlive it.
+  Ledger(LedgerPort& port, Courier& courier, Windows& windows, const EntryCredits& credits, LedgerOptions options);
 
   // ---- messages ----
   // Answers at once (Busy, Have) or makes an entry that waits for its frames; returns its serial then.
@@ -186,7 +182,7 @@ class Ledger {
   Courier& courier_;
   Windows& windows_;
   const LedgerOptions options_;
-  const std::shared_ptr<const EntryCredits> credits_;
+  const EntryCredits& credits_;
   EntrySerial next_serial_ = 1;
   std::map<EntrySerial, Entry> entries_;      // serial order = age
   std::set<EntrySerial> active_;              // of these, not final: a long round keeps many that are

@@ -24,7 +24,7 @@ HopSpec hop_of(const Entry& e, const ForwardResult& result, const LedgerOptions&
   spec.kind = e.kind;
   spec.versions = e.versions;
   spec.step = e.step;
-  spec.to = StageId(static_cast<std::uint16_t>(options.stage.value + 1));
+  spec.to = *options.next;
   spec.above = e.above;
   spec.above.push_back(options.self);
   spec.frame_bytes = result.frame_bytes;
@@ -182,7 +182,7 @@ void Ledger::forward_done(EntrySerial serial, const ForwardResult& result, TimeP
     return fail(*e, BusyReason::kFailed, "forward failed");
   }
   say(EventKind::kForward, *e);
-  if (options_.stage.value + 1 < options_.stages) {
+  if (options_.next) {
     move(*e, EntryState::kBelow);
     return courier_.open(hop_of(*e, result, options_), now);
   }
@@ -309,14 +309,13 @@ std::uint64_t Ledger::low_of(std::uint64_t trainer) const {
 
 // The last stage computes a backward behind each forward at once; elsewhere it waits for the next stage between them.
 std::uint32_t Ledger::queue_ms() const {
-  const bool last = options_.stage.value + 1 == options_.stages;
   double us = 0;
   for (const EntrySerial serial : active_) {
     const Entry& e = *find(serial);
     if (!is_queued(e, windows_)) continue;
     const bool forward = e.state == EntryState::kReady || e.state == EntryState::kForward;
     if (forward) us += forward_us_;
-    if (!forward || (last && e.kind == ForwardKind::kTrain)) us += backward_us_;
+    if (!forward || (!options_.next && e.kind == ForwardKind::kTrain)) us += backward_us_;
   }
   return static_cast<std::uint32_t>(us / 1000);
 }

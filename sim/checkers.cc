@@ -13,7 +13,7 @@ class ReplicaCheck {
                std::vector<std::string>& broken)
       : books_(books),
         stage_peer_(*process.peer->stage_peer()),
-        ledger_(stage_peer_.entries().ledger()),
+        ledger_(stage_peer_.ledger()),
         executor_(dynamic_cast<WindowedExecutor&>(*process.peer->executor())),
         session_(process.peer->session()),
         stage_(*process.peer->report().stage),
@@ -81,7 +81,7 @@ class ReplicaCheck {
   void check_window(WindowSlot slot) {
     GradientSum sum;
     const std::string name = std::string("in window ") + (slot == WindowSlot::kA ? "A" : "B");
-    if (const Windows::Window* window = stage_peer_.entries().windows().at(slot))
+    if (const Windows::Window* window = stage_peer_.windows().at(slot))
       for (const auto& [serial, entry] : window->entries) add_held(serial, entry.settled, name.c_str(), sum);
     Arena& arena = executor_.arena();
     const ArenaRole role = accumulator_of(slot);
@@ -91,8 +91,7 @@ class ReplicaCheck {
 
   void check_parameters() {
     GradientSum stepped;
-    for (const EntrySerial serial : stage_peer_.entries().windows().stepped())
-      add_held(serial, true, "stepped", stepped);
+    for (const EntrySerial serial : stage_peer_.windows().stepped()) add_held(serial, true, "stepped", stepped);
     Arena& arena = executor_.arena();
     const std::span<const float> anchor = arena.span(ArenaRole::kAnchor), current = arena.span(ArenaRole::kCurrent),
                                  shift = executor_.shift();

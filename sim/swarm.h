@@ -34,7 +34,7 @@ struct SwarmOptions {
   PeerDirectory* directory = nullptr;  // of every peer; borrowed
   bool on_processor = false;           // of every peer: as in PeerOptions
   bool dht = false;                    // instead, each process has its own directory over dht()
-  std::optional<DeltaCodecs> deltas;   // of every peer: as in StagePeerEnvironment
+  std::optional<DeltaCodecs> deltas;   // of every peer: as in StageSession
   ExecutorFactory factory;             // of every peer; empty: the integer executor
   // What a peer speaks through, made of its network's wire: for a member that lies. Empty: that wire.
   std::function<std::unique_ptr<Wire>(const PeerId&, std::unique_ptr<Wire>)> wires;

@@ -99,10 +99,9 @@ Status IntegerExecutor::expect(const HostTensor& tensor, std::uint64_t checksum,
 Result<WindowedExecutor::Computed> IntegerExecutor::compute(const StageInput& input, ArenaRole weights,
                                                             bool keep_graph) {
   const std::uint16_t stage = spec().stage.value;
-  if (!spec().is_first()) {
-    const auto before = static_cast<std::uint16_t>(stage - 1);
-    SHOAL_TRY(expect(input.activation.on_host(), path_checksum(spec(), input, before, false), input, "activation"));
-  }
+  if (const auto before = spec().route().before)
+    SHOAL_TRY(
+        expect(input.activation.on_host(), path_checksum(spec(), input, before->value, false), input, "activation"));
   Computed computed;
   computed.output.targets = static_cast<std::uint64_t>(sequences_of(input)) * spec().model.positions;
   if (spec().is_last()) {
@@ -117,10 +116,8 @@ Result<WindowedExecutor::Computed> IntegerExecutor::compute(const StageInput& in
 
 Result<KeptTensor> IntegerExecutor::differentiate_input(Graph&, const StageInput& input, const KeptTensor& gradient) {
   const std::uint16_t stage = spec().stage.value;
-  if (!spec().is_last()) {
-    const auto after = static_cast<std::uint16_t>(stage + 1);
-    SHOAL_TRY(expect(gradient.on_host(), path_checksum(spec(), input, after, true), input, "gradient"));
-  }
+  if (const auto next = spec().route().next)
+    SHOAL_TRY(expect(gradient.on_host(), path_checksum(spec(), input, next->value, true), input, "gradient"));
   if (spec().is_first()) return KeptTensor{};
   return KeptTensor(tensor_of(spec(), input, path_checksum(spec(), input, stage, true)));
 }
@@ -194,7 +191,7 @@ class IntegerExecutor::IntegerText final : public TextStage {
                             std::move(buffer));
   }
   Status check_activation(const std::vector<std::uint64_t>& seen, FrameCoder& coder) {
-    const HostTensor wanted = rows(seen, executor_.spec().stage.value - 1u);
+    const HostTensor wanted = rows(seen, executor_.spec().route().before->value);
     Buffer memory(wanted.bytes.size());
     SHOAL_TRY(coder.decode({DType::kF32, wanted.shape, {memory.data(), memory.size()}}));
     if (std::memcmp(memory.data(), wanted.bytes.data(), memory.size()) == 0) return {};

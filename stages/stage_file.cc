@@ -287,7 +287,7 @@ Status read_stages(const std::string& directory, const std::function<Status(Load
     if (!loaded.ok()) return make_error(loaded.code(), path + ": " + loaded.error().message);
     const StageSpec spec = loaded->spec;
     const bool follows = before.stages == 0 ? spec.stage.value == 0 && spec.first_layer == 0
-                                            : spec.stage.value == before.stage.value + 1 &&
+                                            : spec.stage == before.route().next &&
                                                   spec.first_layer == before.end_layer && spec.model == before.model;
     if (!follows || spec.stages != names.size()) {
       return make_error(ErrorCode::kMalformed,

@@ -6,6 +6,7 @@
 
 #include "common/ids.h"
 #include "common/result.h"
+#include "common/route.h"
 #include "stages/model_family.h"
 
 namespace shoal {
@@ -16,8 +17,9 @@ struct StageSpec {
   std::uint16_t stages = 1;
   std::uint32_t first_layer = 0;  // layers [first_layer, end_layer)
   std::uint32_t end_layer = 0;
-  bool is_first() const { return stage.value == 0; }          // owns the embedding
-  bool is_last() const { return stage.value + 1 == stages; }  // owns final norm, head and loss
+  Route route() const { return route_of(stage, stages); }
+  bool is_first() const { return !route().before; }  // owns the embedding
+  bool is_last() const { return !route().next; }     // owns final norm, head and loss
   auto operator<=>(const StageSpec&) const = default;
 };
 

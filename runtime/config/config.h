@@ -137,6 +137,8 @@ struct AdmissionSection {
 struct ComputeSection {
   ComputeType dtype = ComputeType::kFp32;
   Recompute recompute = Recompute::kAuto;
+  // "auto" may come to keep none.
+  bool keeps_graphs() const { return recompute == Recompute::kNone || recompute == Recompute::kAuto; }
 };
 struct ExecutorSection {
   ExecutorKind kind = ExecutorKind::kTorch;

@@ -229,11 +229,11 @@ PeerReport Peer::report() const {
   const Membership* const membership = session_ ? session_->membership() : nullptr;
   std::optional<StageId> empty;
   if (membership) empty = membership->empty_stage();
-  if (report.status.parked > 0) empty = StageId(run_.spec->stage.value + 1);
+  if (report.status.parked > 0) empty = run_.spec->route().next;
   if (report.reason.empty() && empty && state_.is(PeerPhase::kServing))
     report.reason = "waiting: stage " + std::to_string(empty->value) + " has no peer";
   if (report.reason.empty() && report.status.stranded)
-    report.reason = "waiting: this machine reaches no peer of stage " + std::to_string(run_.spec->stage.value + 1);
+    report.reason = "waiting: this machine reaches no peer of stage " + std::to_string(run_.spec->route().next->value);
   report.traffic = traffic_.total(session_traffic());
   if (session_ && session_->stage()) {
     report.fetched_bytes = session_->stage()->fetched();

@@ -51,14 +51,14 @@ struct PeerEnvironment {
   EventLoop& loop;
   Wire& wire;
   WorkQueue& device;
-  WorkQueue& aside;  // as in StagePeerEnvironment
+  WorkQueue& aside;  // as in StageSession
   EventLog& events;
   ExecutorFactory factory;
   Rng rng;
   PeerDirectory* directory = nullptr;  // may be absent
   std::function<ExecutorFactory(const RunConfig&)>
       factory_of{};                     // when set: makes `factory` for a stage, of what this peer chose
-  std::optional<DeltaCodecs> deltas{};  // as in StagePeerEnvironment
+  std::optional<DeltaCodecs> deltas{};  // as in StageSession
   Storage* storage = nullptr;           // for checkpoints; may be absent
   // Bytes that this process may come to on its device, as things stand now: without --memory a stage must fit in them.
   std::function<std::optional<std::uint64_t>()> memory_free{};  // may be absent

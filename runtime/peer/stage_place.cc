@@ -32,23 +32,22 @@ void StagePlace::build() {
 }
 
 void StagePlace::begin() {
-  peer_ = std::make_unique<StagePeer>(
-      StagePeerOptions{
-          .config = options_.config,
-          .spec = options_.spec,
-          .self = options_.self,
-          .authority = options_.authority,
-          .credits = options_.credits,
-          .tag_of = [key = options_.path_key](const MicrobatchId& microbatch,
-                                              EntrySerial serial) { return path_tag(key, microbatch, serial); }},
-      StagePeerEnvironment{.loop = env_.loop,
-                           .links = env_.transport,
-                           .device = env_.device,
-                           .aside = env_.aside,
-                           .events = env_.events,
-                           .executor = executor_,
-                           .deltas = options_.deltas},
-      static_cast<StagePeerOwner&>(*this));
+  peer_ = std::make_unique<StagePeer>(StageSession{
+      .config = options_.config,
+      .spec = options_.spec,
+      .self = options_.self,
+      .authority = options_.authority,
+      .credits = options_.credits,
+      .tag_of = [key = options_.path_key](const MicrobatchId& microbatch,
+                                          EntrySerial serial) { return path_tag(key, microbatch, serial); },
+      .loop = env_.loop,
+      .links = env_.transport,
+      .device = env_.device,
+      .aside = env_.aside,
+      .events = env_.events,
+      .owner = *this,
+      .executor = executor_,
+      .deltas = options_.deltas});
   if (const auto remote = env_.transport.remote(options_.authority)) peer_->on_link_up(*remote);
   make_text_desk();
   donor_ = std::make_unique<StateDonor>(DonorOptions{}, static_cast<DonorHost&>(*this), env_.loop, options_.spec.stage);

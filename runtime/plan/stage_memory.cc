@@ -14,10 +14,6 @@ constexpr std::uint64_t kFloat = 4, kNarrow = 2;  // bytes
 constexpr std::uint64_t kNarrowCopies = 3;        // of both parameter buffers, and of the anchor while it is evaluated
 constexpr std::uint64_t kPreparedArrays = 4;      // the sum and three candidates; at a commit the shift in place of one
 
-bool keeps_graphs(const RunConfig& config) {
-  return config.compute.recompute == Recompute::kNone || config.compute.recompute == Recompute::kAuto;
-}
-
 Shape shape_between(const RunConfig& config) {
   return {config.data.sequences, config.model.positions, config.model.dim};
 }
@@ -29,14 +25,14 @@ std::uint64_t frame_of(const RunConfig& config, CodecId codec) {
 
 // An activation on its edge, at either end. A codec of differences keeps the base that follows too, a frame of int8,
 // and its sender both the difference and the key frame.
-std::uint64_t activation_frames(const RunConfig& config, std::uint16_t edge, bool sent) {
-  const CodecId codec = config.wire.forward.at(StageId(edge)).or_else(CodecId::kRaw);
+std::uint64_t activation_frames(const RunConfig& config, StageId edge, bool sent) {
+  const CodecId codec = config.wire.forward.at(edge).or_else(CodecId::kRaw);
   if (!is_delta(codec)) return frame_of(config, codec);
   return 2 * frame_of(config, CodecId::kInt8) + (sent ? frame_of(config, codec) : 0);
 }
 
-std::uint64_t gradient_frame(const RunConfig& config, std::uint16_t edge) {
-  return frame_of(config, config.wire.backward.at(StageId(edge)).or_else(CodecId::kRaw));
+std::uint64_t gradient_frame(const RunConfig& config, StageId edge) {
+  return frame_of(config, config.wire.backward.at(edge).or_else(CodecId::kRaw));
 }
 
 // With what the embedding made; on the last stage with the gradient of the rows that the head reads, and what the norm
@@ -77,21 +73,20 @@ std::uint64_t gradients_beside_graph(const RunConfig& config, const StageSpec& s
 // the gradient as it was decoded, and as it goes up.
 std::uint64_t frames_of_entry(const RunConfig& config, const StageSpec& spec, std::uint64_t graph_waiting) {
   const std::uint64_t decoded = kFloat * spec.model.dim * config.targets_per_microbatch();
-  const auto stage = spec.stage.value;
-  const auto above = static_cast<std::uint16_t>(stage - 1);
-  const std::uint64_t before = (spec.is_first() ? 0 : decoded + activation_frames(config, above, false)) +
-                               (spec.is_last() ? 0 : activation_frames(config, stage, true));
-  const std::uint64_t behind = (spec.is_last() ? 0 : decoded) + (spec.is_first() ? 0 : gradient_frame(config, above));
+  const Route route = spec.route();
+  const std::uint64_t before = (route.before ? decoded + activation_frames(config, *route.before, false) : 0) +
+                               (route.next ? activation_frames(config, spec.stage, true) : 0);
+  const std::uint64_t behind = (route.next ? decoded : 0) + (route.before ? gradient_frame(config, *route.before) : 0);
   return before + behind - std::min(behind, graph_waiting);
 }
 
 std::uint64_t bases_of(const RunConfig& config, const StageSpec& spec) {
-  const auto of_edge = [&](int edge) {
-    const Auto<CodecId>& codec = config.wire.forward.at(StageId(static_cast<std::uint16_t>(edge)));
+  const auto of_edge = [&](StageId edge) {
+    const Auto<CodecId>& codec = config.wire.forward.at(edge);
     return codec.given && is_delta(*codec.given) ? config.base_bytes() : 0;
   };
-  const int stage = spec.stage.value;
-  return (spec.is_first() ? 0 : of_edge(stage - 1)) + (spec.is_last() ? 0 : of_edge(stage));
+  const Route route = spec.route();
+  return (route.before ? of_edge(*route.before) : 0) + (route.next ? of_edge(spec.stage) : 0);
 }
 
 // The weights that products read.
@@ -149,7 +144,7 @@ StageMemory stage_memory(const RunConfig& config, const StageSpec& spec) {
   if (has_adapters(spec.model)) memory.base = 2 * kFloat * parameter_count(base_of(spec));
   memory.bases = bases_of(config, spec);
   memory.graph = graph_of(config, spec);
-  memory.graphs_wait = keeps_graphs(config) && !spec.is_last();
+  memory.graphs_wait = config.compute.keeps_graphs() && !spec.is_last();
   memory.inputs = inputs_of_layers(config, spec);
   memory.inputs_wait = !spec.is_last();
   memory.frames =
@@ -193,7 +188,7 @@ std::uint64_t solo_bytes(const RunConfig& config, std::span<const StageSpec> spe
   for (const StageSpec& spec : specs) {
     const StageMemory memory = stage_memory(config, spec);
     bytes += memory.frames + memory.inputs + memory.loss;
-    if (keeps_graphs(config) || spec.is_last()) kept += memory.graph;
+    if (config.compute.keeps_graphs() || spec.is_last()) kept += memory.graph;
     largest = std::max(largest, memory.graph + memory.passing);
   }
   return bytes + std::max(kept, largest);

@@ -169,7 +169,7 @@ void SwarmText::give_up_or_wait(const std::string& why) {
 
 std::uint64_t SwarmText::bytes_wanted(const Asked& asked) const {
   const ModelSpec& model = env_.specs[asked.stage].model;
-  if (asked.stage + 1 < stages_.size()) return std::uint64_t{asked.count} * model.dim * sizeof(float);
+  if (!env_.specs[asked.stage].is_last()) return std::uint64_t{asked.count} * model.dim * sizeof(float);
   return std::uint64_t{std::min(options_.likeliest, model.vocabulary)} * (sizeof(std::uint32_t) + sizeof(float));
 }
 
@@ -213,7 +213,7 @@ void SwarmText::on_link_down(const PeerId& peer) {
 
 void SwarmText::take(const Asked& asked, const std::vector<Bytes>& frames) {
   Stage& stage = stages_[asked.stage];
-  const bool last = asked.stage + 1 == stages_.size();
+  const bool last = env_.specs[asked.stage].is_last();
   const bool whole = asked.first + asked.count == ids_.size();
   std::optional<std::vector<float>> logits;
   if (last && whole) {
@@ -238,7 +238,7 @@ Status SwarmText::take_activation(const Asked& asked, const std::vector<Bytes>& 
                       "its answer is no activation of " + std::to_string(asked.count) + " places");
   const std::vector<float> rows = values_in<float>(frames.front());
   if (!all_finite(rows)) return make_error(ErrorCode::kMalformed, "its answer is not finite");
-  std::vector<float>& next = stages_[asked.stage + 1].activations;
+  std::vector<float>& next = stages_[env_.specs[asked.stage].route().next->value].activations;
   const std::size_t known = std::min<std::size_t>(rows.size(), next.size() - std::min(next.size(), asked.first * d));
   next.insert(next.end(), rows.begin() + static_cast<std::ptrdiff_t>(known), rows.end());
   return {};

@@ -8,7 +8,7 @@ namespace shoal {
 namespace {
 
 // A stage's one session, for the books.
-Session session_of(std::size_t stage) { return {stage + 1, 1}; }
+Session session_of(StageId stage) { return {stage.value + std::uint64_t{1}, 1}; }
 
 std::vector<CodecId> by_edge(const EdgeCodecs& direction, std::size_t edges) {
   std::vector<CodecId> codecs;
@@ -45,14 +45,14 @@ ActivationCoder CodedEdges::forward_coder(const StageSpec& spec, const Microbatc
                                           Bytes frame) const {
   const std::size_t stage = spec.stage.value;
   ForwardBases bases;
-  if (!spec.is_first()) {
-    bases.above = deltas(stage - 1);
-    if (bases.above) bases.incoming = books_[stage].incoming(session_of(stage - 1), sample, frame.view());
+  if (const auto before = spec.route().before) {
+    bases.above = deltas(*before);
+    if (bases.above) bases.incoming = books_[stage].incoming(session_of(*before), sample, frame.view());
   }
   CodecId below = CodecId::kRaw;
   if (!spec.is_last()) {
     below = forward_[stage];
-    bases.below = deltas(stage);
+    bases.below = deltas(spec.stage);
     if (bases.below) bases.outgoing = books_[stage].outgoing(sample);
   }
   const std::uint64_t seed = rounding_seed(microbatch, spec.stage, TensorRole::kActivation);
@@ -60,14 +60,14 @@ ActivationCoder CodedEdges::forward_coder(const StageSpec& spec, const Microbatc
 }
 
 Bytes CodedEdges::forwarded(const StageSpec& spec, SampleId sample, ActivationCoder& coder) {
-  const std::size_t stage = spec.stage.value;
-  BaseBook& book = books_[stage];
-  if (!spec.is_first() && deltas(stage - 1)) book.keep(session_of(stage - 1), sample, coder.take_after());
-  if (spec.is_last()) return {};
+  const Route route = spec.route();
+  BaseBook& book = books_[spec.stage.value];
+  if (route.before && deltas(*route.before)) book.keep(session_of(*route.before), sample, coder.take_after());
+  if (!route.next) return {};
   OutgoingActivation made = coder.take_made();
   Bytes frame = std::move(made.key);
-  if (deltas(stage)) {
-    const Session next = session_of(stage + 1);
+  if (deltas(spec.stage)) {
+    const Session next = session_of(*route.next);
     const bool delta = book.sends_delta(next, sample, made.base_hash);
     if (delta) frame = std::move(made.delta);
     book.settled(next, sample, std::move(delta ? made.after_delta : made.after_key));
@@ -77,10 +77,10 @@ Bytes CodedEdges::forwarded(const StageSpec& spec, SampleId sample, ActivationCo
 }
 
 GradientCoder CodedEdges::backward_coder(const StageSpec& spec, const MicrobatchId& microbatch, Bytes frame) const {
-  if (spec.is_first()) return GradientCoder(std::move(frame), CodecId::kRaw, 0, std::nullopt);
-  const StageId above(static_cast<std::uint16_t>(spec.stage.value - 1));
-  const std::uint64_t seed = rounding_seed(microbatch, above, TensorRole::kGradient);
-  return GradientCoder(std::move(frame), backward_[above.value], seed, std::nullopt);
+  const auto before = spec.route().before;
+  if (!before) return GradientCoder(std::move(frame), CodecId::kRaw, 0, std::nullopt);
+  const std::uint64_t seed = rounding_seed(microbatch, *before, TensorRole::kGradient);
+  return GradientCoder(std::move(frame), backward_[before->value], seed, std::nullopt);
 }
 
 Bytes CodedEdges::returned(const GradientCoder& coder) {

@@ -49,7 +49,7 @@ class CodedEdges {
  private:
   explicit CodedEdges(const RunConfig& config);
   // Those of the edge behind `stage`, where its codec is one of differences.
-  std::optional<DeltaCodecs> deltas(std::size_t stage) const { return delta_codecs_for(forward_.at(stage)); }
+  std::optional<DeltaCodecs> deltas(StageId edge) const { return delta_codecs_for(forward_.at(edge.value)); }
 
   std::vector<CodecId> forward_, backward_;  // by edge
   std::vector<BaseBook> books_;              // by stage

@@ -5,19 +5,19 @@
 
 namespace shoal {
 
-bool CatchUp::can_shift() const { return !options_.config->global_step(arena_.step_done.value); }
+bool CatchUp::can_shift() const { return !session_.config->global_step(arena_.step_done.value); }
 
 void CatchUp::missed(const RoundCommit& commit, bool secured, bool differs, const std::string& why) {
   const bool shifts = !differs && can_shift();
   log_warning("stage ", commit.stage, " committed version ", commit.version, " without us (", why,
               secured ? ", our work is in it" : "", shifts ? "): catching up" : "): joining again");
-  if (!shifts) return owner_.on_session_lost(why);
-  events_.write({.event = EventKind::kBehind, .version = commit.version, .cause = why});
+  if (!shifts) return session_.owner.on_session_lost(why);
+  session_.events.write({.event = EventKind::kBehind, .version = commit.version, .cause = why});
   if (!behind_) behind_.emplace();
   behind_->newest = commit.version;
   for (const Secured& named : commit.secured)
-    if (named.session == options_.self) behind_->secured = named.serials;
-  owner_.on_behind(commit.version, commit.digest);
+    if (named.session == session_.self) behind_->secured = named.serials;
+  session_.owner.on_behind(commit.version, commit.digest);
 }
 
 bool CatchUp::take(Bytes image) {
@@ -47,17 +47,17 @@ void CatchUp::run(std::function<void()> shifted) {
       },
       [this, outcome, secured, shifted = std::move(shifted)] {
         if (!outcome->loaded.ok())
-          return owner_.on_session_lost("the state could not be loaded: " + outcome->loaded.error().message);
+          return session_.owner.on_session_lost("the state could not be loaded: " + outcome->loaded.error().message);
         arena_.version = outcome->loaded->version;
         arena_.rule = outcome->loaded->rule;
         arena_.shift_pending = outcome->shift_pending;
         arena_.prepared.reset();
         if (secured) ledger_.secure(*secured);
         if (behind_ && behind_->newest <= arena_.version) behind_.reset();
-        events_.write(
+        session_.events.write(
             {.event = EventKind::kShifted, .version = arena_.version, .cause = secured ? "snapshot" : "anchor"});
-        events_.write(anchor_event(options_.spec.stage, arena_.version, outcome->loaded->tag, outcome->digest));
-        owner_.on_version(arena_.version);
+        session_.events.write(anchor_event(session_.spec.stage, arena_.version, outcome->loaded->tag, outcome->digest));
+        session_.owner.on_version(arena_.version);
         shifted();
       });
 }

@@ -31,15 +31,9 @@ namespace shoal {
 
 class CatchUp {
  public:
-  CatchUp(const StagePeerOptions& options, EventLog& events, StagePeerOwner& owner, Ledger& ledger,
-          DeviceScheduler& device, ArenaState& arena, const OuterRules& rules)
-      : options_(options),
-        events_(events),
-        owner_(owner),
-        ledger_(ledger),
-        device_(device),
-        arena_(arena),
-        rules_(rules) {}
+  CatchUp(const StageSession& session, Ledger& ledger, DeviceScheduler& device, ArenaState& arena,
+          const OuterRules& rules)
+      : session_(session), ledger_(ledger), device_(device), arena_(arena), rules_(rules) {}
 
   // This round was committed without us: asks the owner for its state or a newer one, or ends the session where no
   // shift can make it up. `secured`: it names entries of ours.
@@ -60,9 +54,7 @@ class CatchUp {
   };
   bool can_shift() const;
 
-  const StagePeerOptions& options_;
-  EventLog& events_;
-  StagePeerOwner& owner_;
+  const StageSession& session_;
   Ledger& ledger_;
   DeviceScheduler& device_;
   ArenaState& arena_;

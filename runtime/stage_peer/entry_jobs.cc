@@ -3,7 +3,6 @@
 #include "common/fault.h"
 #include "common/log.h"
 #include "common/memory_guard.h"
-#include "compression/codec.h"
 
 namespace shoal {
 
@@ -23,7 +22,7 @@ Status memory_point() {
 
 std::string smaller_run_text(const RunConfig& config, const StageSpec& spec) {
   std::string options;
-  if (config.compute.recompute == Recompute::kNone || config.compute.recompute == Recompute::kAuto)
+  if (config.compute.keeps_graphs())
     options += std::string("[compute] recompute = \"") + (spec.is_last() ? "block" : "stage") + "\"";
   if (config.compute.dtype == ComputeType::kFp32)
     options += std::string(options.empty() ? "[compute] " : " or ") + "dtype = \"bf16\"";
@@ -32,38 +31,29 @@ std::string smaller_run_text(const RunConfig& config, const StageSpec& spec) {
          " needs less of each peer";
 }
 
-bool EntryJobs::start_release() {
-  const auto job = entries_.ledger().release_job();
-  if (job) release(*job);
-  return job.has_value();
-}
-
-bool EntryJobs::start_next() {
-  Windows& windows = entries_.windows();
-  windows.note_time(env_.loop.now());
-  if (entries_.ledger().leaving()) windows.flush();
-  const auto job = entries_.ledger().next_job(arena_.shift_pending);
-  if (job) start(*job);
-  return job.has_value();
-}
-
-void EntryJobs::start(const Job& job) {
-  switch (job.kind) {
+bool EntryJobs::start(const std::optional<Job>& job) {
+  if (!job) return false;
+  switch (job->kind) {
     case JobKind::kForward:
-      return forward(job.serial, false);
     case JobKind::kEvaluate:
-      return forward(job.serial, true);
+      forward(job->serial);
+      break;
     case JobKind::kBackward:
-      return backward(job);
+      backward(*job);
+      break;
     case JobKind::kUndo:
-      return undo(job);
+      undo(*job);
+      break;
     case JobKind::kInnerStep:
-      return inner_step(job);
+      writes_.inner_step(*job);
+      break;
     case JobKind::kApplyShift:
-      return apply_shift();
+      writes_.apply_shift();
+      break;
     case JobKind::kRelease:
-      return release(job);
+      release(*job);
   }
+  return true;
 }
 
 void EntryJobs::undo(const Job& job) {
@@ -75,8 +65,8 @@ void EntryJobs::undo(const Job& job) {
         if (job.empties) executor.clear_window(job.slot);
       },
       [this, serial = job.serial, exact] {
-        if (!exact->ok()) return owner_.on_session_lost("an undo failed: " + exact->error().message);
-        entries_.ledger().undo_done(serial, **exact);
+        if (!exact->ok()) return session_.owner.on_session_lost("an undo failed: " + exact->error().message);
+        ledger_.undo_done(serial, **exact);
       });
 }
 
@@ -90,58 +80,19 @@ void EntryJobs::release(const Job& job) {
       [] {});
 }
 
-// What is evaluated is the model that is saved, whatever training's codec loses, and of whatever size.
-ActivationCoder EntryJobs::activation_coder(EntrySerial serial, const EntryTensors& tensors, bool evaluate) {
-  const StageSpec& spec = options_.spec;
-  const EdgeCodecs& codecs = options_.config->wire.forward;
-  const auto deltas_of = [&](std::uint16_t edge) {
-    const Auto<CodecId>& codec = codecs.at(StageId(edge));
-    return env_.deltas || !codec.given ? env_.deltas : delta_codecs_for(*codec.given);
-  };
-  const Entry& entry = *entries_.ledger().find(serial);
-  ForwardBases bases;
-  if (!spec.is_first()) bases.above = deltas_of(spec.stage.value - 1);
-  if (bases.above)
-    bases.incoming = entries_.bases().incoming(entry.transfer_from, entry.sample, tensors.input.back().view());
-  CodecId below = CodecId::kRaw;
-  if (!spec.is_last() && !evaluate) {
-    below = codec_of(codecs.at(spec.stage), activations_, StageId(spec.stage.value + 1), "activations");
-    meters_.activations_go_as(codec_for(below).name());
-    bases.below = deltas_of(spec.stage.value);
-    if (bases.below) bases.outgoing = entries_.bases().outgoing(entry.sample);
-  }
-  std::optional<NormGuard::Bound> bound;
-  if (!evaluate) bound = from_above_.bound_of(tensors.microbatch);
-  const std::uint64_t seed = rounding_seed(tensors.microbatch, spec.stage, TensorRole::kActivation);
-  return ActivationCoder(tensors.input.back(), std::move(bases), below, seed, bound);
-}
-
-CodecId EntryJobs::codec_of(const Auto<CodecId>& option, LineCodec& line, StageId stage, const char* role) {
-  if (option.given) return *option.given;
-  const MeterReadings& meters = meters_.readings();
-  const double compute_us = meters.forward_us.value_or(0) + meters.backward_us.value_or(0);
-  if (!line.follow(entries_.neighbours().slowest_line(stage), 1e-6 * compute_us)) return line.codec();
-  const std::string text = std::string(role) + " go to stage " + std::to_string(stage.value) + " as " +
-                           std::string(codec_for(line.codec()).name());
-  env_.events.write({.event = EventKind::kCodec, .cause = text + ": " + line.reason()});
-  if (const auto times = said_.due(text, env_.loop.now()))
-    log_info(text, ": ", line.reason(), LogThrottle::text_of(*times));
-  return line.codec();
-}
-
-void EntryJobs::forward(EntrySerial serial, bool evaluate) {
+void EntryJobs::forward(EntrySerial serial) {
   struct Outcome {
     ActivationCoder coder;
     Result<ForwardOutput> output = make_error(ErrorCode::kMalformed, "");
   };
-  auto tensors = entries_.tensors(serial);
-  SHOAL_CHECK(tensors != nullptr);
-  auto outcome = std::make_shared<Outcome>(Outcome{activation_coder(serial, *tensors, evaluate)});
-  const TimePoint started = env_.loop.now();
-  const Session sender = entries_.ledger().find(serial)->transfer_from;
+  auto tensors = tensors_.at(serial);
+  const Entry& entry = *ledger_.find(serial);
+  const bool evaluate = entry.kind == ForwardKind::kEvaluate;
+  auto outcome = std::make_shared<Outcome>(Outcome{edges_.activation_coder(entry, *tensors)});
+  const TimePoint started = session_.loop.now();
   device_.run(
       evaluate ? WorkKind::kEvaluate : WorkKind::kForward,
-      [tensors, outcome, serial, evaluate, config = options_.config](StageExecutor& executor) {
+      [tensors, outcome, serial, evaluate, config = session_.config](StageExecutor& executor) {
         SHOAL_FAULT("peer.forward");
         const Shape shape{std::int64_t{config->data.sequences}, std::int64_t{executor.spec().model.positions} + 1};
         outcome->output = guard_memory("a forward's text tokens", [&]() -> Result<ForwardOutput> {
@@ -151,10 +102,9 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
           return evaluate ? executor.evaluate(input, outcome->coder) : executor.forward(input, outcome->coder);
         });
       },
-      [this, serial, tensors, outcome, started, sender] {
-        const Judged& input = outcome->coder.input();
-        if (input.rms) book_norm(from_above_, sender, tensors->microbatch, input, "activation");
-        if (outcome->coder.base_missing() && entries_.ledger().base_missing(serial)) return;
+      [this, serial, tensors, outcome, started, sender = entry.transfer_from] {
+        edges_.activation_came(sender, tensors->microbatch, outcome->coder.input());
+        if (outcome->coder.base_missing() && ledger_.base_missing(serial)) return;
         const bool ok = outcome->output.ok();
         if (!ok) {
           warn("forward of microbatch ", tensors->microbatch, " failed: " + outcome->output.error().message);
@@ -166,73 +116,23 @@ void EntryJobs::forward(EntrySerial serial, bool evaluate) {
         ForwardResult result;
         result.ok = ok;
         result.frame_bytes = frames.key.size();
-        if (!frames.delta.empty())
-          result.base = {entries_.bases().holders(entries_.ledger().find(serial)->sample, frames.base_hash),
-                         frames.delta.size()};
+        result.base = edges_.known_base(ledger_.find(serial)->sample, frames);
         tensors->output = outcome->coder.take_made();
         tensors->after = outcome->coder.take_after();
         if (ok) {
           result.loss_sum = outcome->output->loss_sum;
           result.targets = outcome->output->targets;
         }
-        result.took_us = microseconds_of(env_.loop.now() - started);
-        entries_.ledger().forward_done(serial, result, env_.loop.now());
+        result.took_us = microseconds_of(session_.loop.now() - started);
+        ledger_.forward_done(serial, result, session_.loop.now());
         SHOAL_FAULT("peer.after_forward");
       });
 }
 
 // What others send can fail every time.
 void EntryJobs::warn(const char* what, const MicrobatchId& microbatch, const std::string& how) {
-  if (const auto times = said_.due(what + how, env_.loop.now()))
+  if (const auto times = said_.due(what + how, session_.loop.now()))
     log_warning(what, microbatch, how, LogThrottle::text_of(*times));
-}
-
-void EntryJobs::book_norm(NormGuard& guard, const Session& from, const MicrobatchId& microbatch, const Judged& judged,
-                          const char* role) {
-  const double rms = *judged.rms;
-  const TimePoint now = env_.loop.now();
-  bool due = false;
-  if (judged.verdict == Judged::Verdict::kFits)
-    guard.used(from, rms);
-  else if (judged.verdict == Judged::Verdict::kScaled)
-    guard.scaled(from, microbatch, rms);
-  else
-    due = guard.refused(from, microbatch, now);
-  if (!entries_.neighbours().roster().stage_of(from)) return guard.forget(from);  // its session ended meanwhile
-  if (due) rest(guard, from, rms, role);
-}
-
-void EntryJobs::rest(NormGuard& guard, const Session& from, double rms, const char* role) {
-  const TimePoint now = env_.loop.now();
-  const bool last = entries_.neighbours().is_last(from, now);
-  const std::string text = std::string(role) + "s of session " + short_name(from) + " are far too large";
-  const Duration rest = last ? Duration::zero() : guard.rest(from, now);
-  if (!last) entries_.neighbours().unfit(from, now + rest);
-  const auto times = said_.due(text + (last ? ", last" : ""), now);
-  if (!times) return;
-  if (last)
-    log_warning("stage ", options_.spec.stage, ": ", text, " again and again (", rms, " beside ", guard.normal(),
-                "), and no other peer of its stage can be asked: it does not rest. HINT: one more replica there",
-                LogThrottle::text_of(*times));
-  else
-    log_warning("stage ", options_.spec.stage, ": ", text, " again and again (", rms, " beside ", guard.normal(),
-                "): it rests for ", static_cast<int>(seconds_of(rest)),
-                " s, and others are asked meanwhile. HINT: is its build of shoal the others', and is its memory sound? "
-                "Else stop it",
-                LogThrottle::text_of(*times));
-}
-
-GradientCoder EntryJobs::gradient_coder(const EntryTensors& tensors) {
-  const StageSpec& spec = options_.spec;
-  CodecId codec = CodecId::kRaw;
-  std::uint64_t seed = 0;
-  if (!spec.is_first()) {
-    const StageId above(static_cast<std::uint16_t>(spec.stage.value - 1));
-    codec = codec_of(options_.config->wire.backward.at(above), gradients_, above, "gradients");
-    meters_.gradients_go_as(codec_for(codec).name());
-    seed = rounding_seed(tensors.microbatch, above, TensorRole::kGradient);
-  }
-  return GradientCoder(tensors.gradient_in, codec, seed, from_below_.bound_of(tensors.microbatch));
 }
 
 void EntryJobs::backward(const Job& job) {
@@ -242,10 +142,9 @@ void EntryJobs::backward(const Job& job) {
   };
   const EntrySerial serial = job.serial;
   const std::optional<WindowSlot> window = job.late ? std::nullopt : std::optional(job.slot);
-  auto tensors = entries_.tensors(serial);
-  SHOAL_CHECK(tensors != nullptr);
-  auto outcome = std::make_shared<Outcome>(Outcome{gradient_coder(*tensors)});
-  const TimePoint started = env_.loop.now();
+  auto tensors = tensors_.at(serial);
+  auto outcome = std::make_shared<Outcome>(Outcome{edges_.gradient_coder(*tensors)});
+  const TimePoint started = session_.loop.now();
   device_.run(
       WorkKind::kBackward,
       [outcome, serial, window](StageExecutor& executor) {
@@ -256,16 +155,14 @@ void EntryJobs::backward(const Job& job) {
         }();
       },
       [this, serial, tensors, outcome, started] {
-        const TimePoint now = env_.loop.now();
-        const auto from = entries_.courier().hops().won_by(tensors->microbatch);
-        const Judged& input = outcome->coder.input();
-        if (from && input.rms) book_norm(from_below_, *from, tensors->microbatch, input, "gradient");
+        const TimePoint now = session_.loop.now();
+        const auto from = courier_.hops().won_by(tensors->microbatch);
+        if (from) edges_.gradient_came(*from, tensors->microbatch, outcome->coder.input());
         if (outcome->coder.bad_input()) {
           warn("gradient of microbatch ", tensors->microbatch,
                " from " + (from ? short_name(*from) : "?") + " refused: " + outcome->output.error().message);
-          entries_.ledger().gradient_rejected(serial);
-          entries_.courier().reject(tensors->microbatch, std::string(name_of(outcome->output.code())) + " gradient",
-                                    now);
+          ledger_.gradient_rejected(serial);
+          courier_.reject(tensors->microbatch, std::string(name_of(outcome->output.code())) + " gradient", now);
           return;
         }
         const bool ok = outcome->output.ok();
@@ -279,83 +176,26 @@ void EntryJobs::backward(const Job& job) {
           meters_.encoded(tensors->gradient_out.size());
         }
         tensors->gradient_in = {};
-        entries_.ledger().backward_done(serial, ok, ok ? outcome->output->stamp : 0, ok && outcome->output->recomputed,
-                                        microseconds_of(now - started));
+        ledger_.backward_done(serial, ok, ok ? outcome->output->stamp : 0, ok && outcome->output->recomputed,
+                              microseconds_of(now - started));
       });
 }
 
 void EntryJobs::note_memory(const Error& error) {
   if (error.code != ErrorCode::kTooLarge) return;
-  const auto left = entries_.credits().out_of_memory(entries_.ledger().live());
+  const auto left = credits_.out_of_memory(ledger_.live());
   if (!left) return;  // more are here than may be by now
-  if (*left == 0) return owner_.on_out_of_memory(error.message);
-  log_warning("stage ", options_.spec.stage, ": memory ended in a pass: from now on it takes ", *left,
+  if (*left == 0) return session_.owner.on_out_of_memory(error.message);
+  log_warning("stage ", session_.spec.stage, ": memory ended in a pass: from now on it takes ", *left,
               " microbatches at a time at most. HINT: end other programs; ",
-              smaller_run_text(*options_.config, options_.spec));
+              smaller_run_text(*session_.config, session_.spec));
 }
 
 void EntryJobs::note_refused(EntrySerial serial, std::string_view why, std::string_view role) {
-  const Entry& entry = *entries_.ledger().find(serial);
-  env_.events.write(entry_event(EventKind::kRefused, entry.microbatch, EntryName{options_.self, serial},
-                                std::string(why) + " " + std::string(role) +
-                                    (entry.above.empty() ? "" : " from " + short_name(entry.above.back()))));
-}
-
-void EntryJobs::apply_shift() {
-  struct Outcome {
-    Result<InnerStepResult> result = InnerStepResult{};
-    bool shift_pending = false;
-  };
-  auto outcome = std::make_shared<Outcome>();
-  device_.run(
-      WorkKind::kShift,
-      [outcome](StageExecutor& executor) {
-        outcome->result = executor.apply_shift();
-        outcome->shift_pending = executor.shift_pending();
-      },
-      [this, outcome] {
-        arena_.shift_pending = outcome->shift_pending;
-        entries_.windows().wrote(outcome->result->stamp);
-      });
-}
-
-void EntryJobs::inner_step(const Job& job) {
-  struct Outcome {
-    Result<InnerStepResult> result = InnerStepResult{};
-    bool shift_pending = false;
-    CountTag tag = 0;
-  };
-  auto outcome = std::make_shared<Outcome>();
-  const RunConfig& config = *options_.config;
-  const InnerStep step = config.inner_step(arena_.adam_step + 1, job.targets, job.run_targets, config.gradients_late());
-  device_.run(
-      WorkKind::kWrite,
-      [outcome, slot = job.slot, step](StageExecutor& executor) {
-        outcome->result = executor.inner_step(slot, step);
-        outcome->shift_pending = executor.shift_pending();
-        outcome->tag = executor.arena().tag(ArenaRole::kCurrent);
-      },
-      [this, outcome, slot = job.slot, targets = job.targets] {
-        if (!outcome->result.ok())
-          return owner_.on_session_lost("an inner step failed: " + outcome->result.error().message);
-        ++arena_.adam_step;
-        const DelayHistogram delays = entries_.windows().delays(slot);
-        meters_.stepped(delays);
-        meters_.dropped_graphs(outcome->result->graphs_dropped);
-        arena_.shift_pending = outcome->shift_pending;
-        std::vector<EntryName> entries;
-        const Windows::Window& window = *entries_.windows().at(slot);
-        for (const auto& [serial, entry] : window.entries) entries.push_back({options_.self, serial});
-        EventRecord step{.event = EventKind::kStepped,
-                         .window = slot,
-                         .tag = outcome->tag,
-                         .entries = std::move(entries),
-                         .targets = targets};
-        set_delays(step, delays, window.settle_wait_ms());
-        env_.events.write(step);
-        entries_.windows().note_step(slot, outcome->result->stamp);
-        owner_.on_inner_step();
-      });
+  const Entry& entry = *ledger_.find(serial);
+  session_.events.write(entry_event(EventKind::kRefused, entry.microbatch, EntryName{session_.self, serial},
+                                    std::string(why) + " " + std::string(role) +
+                                        (entry.above.empty() ? "" : " from " + short_name(entry.above.back()))));
 }
 
 }  // namespace shoal

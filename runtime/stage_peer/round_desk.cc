@@ -23,19 +23,18 @@ OuterRules make_rules(const RunConfig& config) {
 
 }  // namespace
 
-RoundDesk::RoundDesk(const StagePeerOptions& options, const StagePeerEnvironment& env, StagePeerOwner& owner,
-                     Entries& entries, DeviceScheduler& device, Meters& meters, ArenaState& arena, EntryJobs& jobs)
-    : options_(options),
-      env_(env),
-      owner_(owner),
-      entries_(entries),
+RoundDesk::RoundDesk(const StageSession& session, Neighbours& neighbours, Ledger& ledger, Windows& windows,
+                     DeviceScheduler& device, ArenaState& arena, WindowJobs& writes)
+    : session_(session),
+      neighbours_(neighbours),
+      ledger_(ledger),
+      windows_(windows),
       device_(device),
-      meters_(meters),
       arena_(arena),
-      jobs_(jobs),
-      rules_(make_rules(*options.config)),
-      catch_up_(options, env.events, owner, entries.ledger(), device, arena, rules_),
-      round_(*this, env.loop, options.self, options.spec.stage) {}
+      writes_(writes),
+      rules_(make_rules(*session.config)),
+      catch_up_(session, ledger, device, arena, rules_),
+      round_(*this, session.loop, session.self, session.spec.stage) {}
 
 void RoundDesk::on_open(const Remote& from, const RoundOpen& message) {
   if (is_authority(from)) round_.on_open(message);
@@ -83,7 +82,7 @@ RoundContext RoundDesk::context_of(const RoundOpen& open) const {
   context.round = open.round;
   context.base = open.base;
   context.fragment = open.fragment;
-  const Windows::Window* window = open.step.value > 0 ? entries_.windows().step_window(open.step) : nullptr;
+  const Windows::Window* window = open.step.value > 0 ? windows_.step_window(open.step) : nullptr;
   if (window != nullptr) {
     context.window = window->slot;
     context.weight = window->targets();
@@ -92,10 +91,11 @@ RoundContext RoundDesk::context_of(const RoundOpen& open) const {
 }
 
 void RoundDesk::contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) {
-  entries_.windows().note_run(open.run_targets);
+  windows_.note_run(open.run_targets);
   step_ = ToContribute{open, std::move(done)};
-  if (open.last) entries_.windows().flush();
-  env_.events.write({.event = EventKind::kRoundEnter, .round = open.round, .version = open.base, .step = open.step});
+  if (open.last) windows_.flush();
+  session_.events.write(
+      {.event = EventKind::kRoundEnter, .round = open.round, .version = open.base, .step = open.step});
   device_.pump();
 }
 
@@ -114,30 +114,30 @@ void RoundDesk::abandon(const RoundOpen& open) {
   step_ = std::monostate{};
   arena_.prepared.reset();
   abandoned_ = open;
-  env_.events.write({.event = EventKind::kRoundDrop, .round = open.round});
+  session_.events.write({.event = EventKind::kRoundDrop, .round = open.round});
   device_.pump();
 }
 
 RoundHost::Carried RoundDesk::carried(const Session& member) const {
-  const auto peer = entries_.neighbours().peer_of(member);
+  const auto peer = neighbours_.peer_of(member);
   if (!peer) return {};
-  const LinkStats stats = env_.links.stats(*peer);
+  const LinkStats stats = session_.links.stats(*peer);
   return {stats.sent_bytes + stats.received_bytes, stats.bytes_per_second};
 }
 
 void RoundDesk::send_to_authority(Message message) {
   if (const auto* report = std::get_if<RoundReport>(&message); report != nullptr && !report->entries.empty()) {
-    env_.events.write({.event = EventKind::kRoundReport,
-                       .round = report->round,
-                       .tag = report->tag,
-                       .secured = std::vector<Secured>{{options_.self, report->entries}}});
+    session_.events.write({.event = EventKind::kRoundReport,
+                           .round = report->round,
+                           .tag = report->tag,
+                           .secured = std::vector<Secured>{{session_.self, report->entries}}});
   }
-  if (const auto sent = env_.links.send(options_.authority, std::move(message)); !sent.ok())
+  if (const auto sent = session_.links.send(session_.authority, std::move(message)); !sent.ok())
     log_debug("not sent to the authority: ", sent.error().message);
 }
 
 void RoundDesk::send_to_member(const Session& member, Message message, std::vector<Bytes> frames) {
-  if (const auto sent = entries_.neighbours().send_to(member, std::move(message), std::move(frames)); !sent.ok())
+  if (const auto sent = neighbours_.send_to(member, std::move(message), std::move(frames)); !sent.ok())
     log_debug("round part not sent: ", sent.error().message);
 }
 
@@ -181,7 +181,7 @@ Version RoundDesk::anchor_for_next_job() const {
 }
 
 bool RoundDesk::may_commit(const ToCommit& commit) const {
-  return !rule_of(commit.open)->every_step() || entries_.windows().unsettled_at_other() == 0;
+  return !rule_of(commit.open)->every_step() || windows_.unsettled_at_other() == 0;
 }
 
 bool RoundDesk::run_commit() {
@@ -206,39 +206,32 @@ bool RoundDesk::run_commit() {
       [this, commit, outcome, r] {
         committing_.reset();
         EventRecord anchor =
-            anchor_event(options_.spec.stage, commit->commit.version, outcome->tag, commit->commit.digest);
-        if (r->every_step()) note_step(commit->open.step, anchor);  // while the ledger knows the entries
-        entries_.windows().wrote(outcome->stamp);
+            anchor_event(session_.spec.stage, commit->commit.version, outcome->tag, commit->commit.digest);
+        if (r->every_step()) writes_.note_step(commit->open.step, anchor);  // while the ledger knows the entries
+        windows_.wrote(outcome->stamp);
         arena_.shift_pending = outcome->shift_pending;
         arena_.version = commit->commit.version;
         arena_.prepared.reset();
         arena_.rule = r->id();
         for (const Secured& secured : commit->commit.secured)
-          if (secured.session == options_.self) entries_.ledger().secure(secured.serials);
+          if (secured.session == session_.self) ledger_.secure(secured.serials);
         if (r->every_step()) {
           arena_.step_done = commit->open.step;
           arena_.adam_step = commit->open.step.value;
-          entries_.windows().pop_step(commit->open.step);
+          windows_.pop_step(commit->open.step);
         }
-        env_.events.write(anchor);
-        owner_.on_version(arena_.version);
+        session_.events.write(anchor);
+        session_.owner.on_version(arena_.version);
         commit->done();
       });
   return true;
-}
-
-void RoundDesk::note_step(StepId step, EventRecord& anchor) {
-  const Windows::Window* window = entries_.windows().step_window(step);
-  const DelayHistogram delays = window == nullptr ? DelayHistogram() : entries_.windows().delays(window->slot);
-  meters_.stepped(delays);
-  if (window != nullptr) set_delays(anchor, delays, window->settle_wait_ms());
 }
 
 void RoundDesk::run_prepare() {
   auto prepare = std::make_shared<ToPrepare>(std::get<ToPrepare>(std::exchange(step_, std::monostate{})));
   const auto r = rule_of(prepare->open);
   RoundContext context = context_of(prepare->open);
-  const RunConfig& config = *options_.config;
+  const RunConfig& config = *session_.config;
   context.inner = config.inner_step(prepare->open.step.value, std::max<std::uint64_t>(1, prepare->reduced->weight),
                                     prepare->open.run_targets, config.gradients_late());
   auto digest = std::make_shared<Result<Digest>>(Digest{});
@@ -257,15 +250,15 @@ bool RoundDesk::run_contribute() {
   const RoundOpen open = std::get<ToContribute>(step_).open;
   const auto r = rule_of(open);
   if (r->every_step()) {
-    if (!entries_.ledger().step_ready(open.step)) return false;
+    if (!ledger_.step_ready(open.step)) return false;
   } else {
-    if (open.last || entries_.ledger().leaving()) {
-      entries_.windows().flush();
-      if (!entries_.windows().empty()) return false;
+    if (open.last || ledger_.leaving()) {
+      windows_.flush();
+      if (!windows_.empty()) return false;
     }
     if (arena_.shift_pending) {  // the snapshot must hold what the last round agreed on
-      if (entries_.windows().unsettled_at_other() > 0) return false;
-      jobs_.apply_shift();
+      if (windows_.unsettled_at_other() > 0) return false;
+      writes_.apply_shift();
       return true;
     }
   }
@@ -273,12 +266,12 @@ bool RoundDesk::run_contribute() {
   RoundContext context = context_of(open);
   auto result = std::make_shared<Contribution>();
   if (r->every_step()) {
-    if (const Windows::Window* window = entries_.windows().step_window(contribute->open.step)) {
+    if (const Windows::Window* window = windows_.step_window(contribute->open.step)) {
       for (const auto& [serial, entry] : window->entries) result->entries.push_back(serial);
     }
   } else {
-    result->entries = entries_.windows().stepped();
-    context.weight = entries_.windows().stepped_targets();
+    result->entries = windows_.stepped();
+    context.weight = windows_.stepped_targets();
   }
   auto payload = std::make_shared<Result<Payload>>(Payload{});
   device_.run(

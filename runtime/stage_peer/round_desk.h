@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "runtime/stage_peer/catch_up.h"
-#include "runtime/stage_peer/entry_jobs.h"
 #include "runtime/stage_peer/stage_session.h"
+#include "runtime/stage_peer/window_jobs.h"
 #include "sync/round.h"
 
 namespace shoal {
@@ -22,8 +22,8 @@ namespace shoal {
 class RoundDesk final : private RoundHost {
  public:
   // REQUIRES: what it is made with outlives it.
-  RoundDesk(const StagePeerOptions& options, const StagePeerEnvironment& env, StagePeerOwner& owner, Entries& entries,
-            DeviceScheduler& device, Meters& meters, ArenaState& arena, EntryJobs& jobs);
+  RoundDesk(const StageSession& session, Neighbours& neighbours, Ledger& ledger, Windows& windows,
+            DeviceScheduler& device, ArenaState& arena, WindowJobs& writes);
 
   // Only the authority opens, commits and abandons a round.
   void on_open(const Remote& from, const RoundOpen& message);
@@ -65,11 +65,11 @@ class RoundDesk final : private RoundHost {
 
   // RoundHost
   Version version() const override { return arena_.version; }
-  std::uint64_t payload_bytes_max() const override { return env_.executor->arena().size() * sizeof(float); }
+  std::uint64_t payload_bytes_max() const override { return session_.executor->arena().size() * sizeof(float); }
   const OuterRule* rule(std::uint8_t rule_id) const override;
   void contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) override;
   void run_aside(std::function<void()> job, std::function<void()> done) override {
-    env_.aside.run(WorkKind::kAside, std::move(job), std::move(done));
+    session_.aside.run(WorkKind::kAside, std::move(job), std::move(done));
   }
   void prepare(const RoundOpen& open, Payload reduced, std::function<void(Result<Digest>)> done) override;
   void commit(const RoundOpen& open, const RoundCommit& commit, std::function<void()> done) override;
@@ -82,23 +82,20 @@ class RoundDesk final : private RoundHost {
   void run_abandon();
   bool may_commit(const ToCommit& commit) const;
   bool run_commit();
-  // A round made this step: what of it was ours, into the meters and the line of its anchor.
-  void note_step(StepId step, EventRecord& anchor);
   void run_prepare();
   bool run_contribute();
   std::shared_ptr<OuterRule> rule_of(const RoundOpen& open) const { return rules_.of(static_cast<RuleId>(open.rule)); }
   RoundContext context_of(const RoundOpen& open) const;
 
-  bool is_authority(const Remote& remote) const { return remote.peer == options_.authority; }
+  bool is_authority(const Remote& remote) const { return remote.peer == session_.authority; }
 
-  const StagePeerOptions& options_;
-  const StagePeerEnvironment& env_;
-  StagePeerOwner& owner_;
-  Entries& entries_;
+  const StageSession& session_;
+  Neighbours& neighbours_;
+  Ledger& ledger_;
+  Windows& windows_;
   DeviceScheduler& device_;
-  Meters& meters_;
   ArenaState& arena_;
-  EntryJobs& jobs_;
+  WindowJobs& writes_;
   const OuterRules rules_;
   CatchUp catch_up_;
   std::variant<std::monostate, ToContribute, ToPrepare, ToCommit> step_;  // waits for the ledger or the device

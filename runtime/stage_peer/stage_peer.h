@@ -4,8 +4,8 @@
 // the frames of its gradient, and its COMMIT. It ends with its session: whoever owns it (runtime/peer/peer.h) makes a
 // new one after a fence.
 //
-// Thread: loop only; the executor is touched inside device jobs. Borrows everything in Environment; the executor is
-// shared with jobs under way.
+// Thread: loop only; the executor is touched inside device jobs. Borrows what its StageSession refers to; the executor
+// is shared with jobs under way.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -14,11 +14,13 @@
 
 #include "common/log_throttle.h"
 #include "runtime/stage_peer/device_scheduler.h"
-#include "runtime/stage_peer/entries.h"
+#include "runtime/stage_peer/entry_desk.h"
 #include "runtime/stage_peer/entry_jobs.h"
 #include "runtime/stage_peer/meters.h"
 #include "runtime/stage_peer/round_desk.h"
+#include "runtime/stage_peer/stage_edges.h"
 #include "runtime/stage_peer/stage_session.h"
+#include "runtime/stage_peer/window_jobs.h"
 
 namespace shoal {
 
@@ -47,9 +49,7 @@ struct StagePeerStatus {
 
 class StagePeer final {
  public:
-  using Owner = StagePeerOwner;
-
-  StagePeer(StagePeerOptions options, StagePeerEnvironment environment, Owner& owner);
+  explicit StagePeer(StageSession session);
   ~StagePeer();
 
   // The arena holds the stage's state of `version`, which `rule` made, behind the step `done`: from now on forwards are
@@ -79,7 +79,9 @@ class StagePeer final {
   bool stopped() const { return device_.stopped(); }
 
   StagePeerStatus status() const;
-  const Entries& entries() const { return entries_; }
+  const Neighbours& neighbours() const { return neighbours_; }
+  const Ledger& ledger() const { return ledger_; }
+  const Windows& windows() const { return windows_; }
   Version version() const { return arena_.version; }
   // A candidate that was reported and neither committed nor abandoned yet: the authority may commit it without us.
   const std::optional<RoundOpen>& prepared() const { return arena_.prepared; }
@@ -97,20 +99,30 @@ class StagePeer final {
   std::uint32_t job_ms() const;  // the device's present job runs for so long; 0: none
   void schedule_tick();
   void tick();
+  void note_stranded();
+  std::optional<Job> next_job();  // of the ledger
 
-  const StagePeerOptions options_;
-  const StagePeerEnvironment env_;
-  Owner& owner_;
+  const StageSession session_;
   const std::uint64_t part_bytes_max_;  // of a round: the whole arena
   Meters meters_;
   ArenaState arena_;
-  Entries entries_;
+  Neighbours neighbours_;
+  Windows windows_;
+  EntryCredits credits_;
+  KeptTensors tensors_;
+  BaseBook bases_;
+  StageEdges edges_;
+  EntryDesk entries_;
+  Courier courier_;
+  Ledger ledger_;
   DeviceScheduler device_;
+  WindowJobs writes_;
   EntryJobs jobs_;
   RoundDesk rounds_;
   TimerId tick_timer_ = 0;
   TimePoint next_beat_{};
   double run_loss_ = 0;
+  bool stranded_ = false;  // and that was said
   LogThrottle said_;
 };
 

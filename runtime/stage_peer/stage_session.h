@@ -1,5 +1,6 @@
 #pragma once
-// What a session that serves a stage is given, and what its arena holds. Thread: loop only, unless said otherwise.
+// A session that serves a stage: what it is given and whom it tells, and what its arena holds. Thread: loop only,
+// unless said otherwise.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -8,7 +9,9 @@
 #include "common/event_loop.h"
 #include "common/work_queue.h"
 #include "events/event_log.h"
-#include "router/hop.h"
+#include "router/courier.h"
+#include "router/ledger.h"
+#include "router/windows.h"
 #include "runtime/config/config.h"
 #include "runtime/edge/activation_frames.h"
 #include "stages/executor.h"
@@ -17,25 +20,6 @@
 #include "transport/links.h"
 
 namespace shoal {
-
-struct StagePeerOptions {
-  std::shared_ptr<const RunConfig> config;  // shared with device jobs, which may outlive the session
-  StageSpec spec;
-  Session self;
-  PeerId authority;
-  std::size_t credits = 16;
-  TagOf tag_of{};
-};
-
-struct StagePeerEnvironment {
-  EventLoop& loop;
-  Links& links;
-  WorkQueue& device;
-  WorkQueue& aside;  // for what goes through large memory and needs no executor: waits for no computing
-  EventLog& events;
-  std::shared_ptr<StageExecutor> executor;
-  std::optional<DeltaCodecs> deltas{};  // of both edges, whatever RUN.toml names; for tests
-};
 
 class StagePeerOwner {
  public:
@@ -51,6 +35,30 @@ class StagePeerOwner {
   // and takes part in no round.
   virtual void on_behind(Version version, const Digest& digest) = 0;
 };
+
+// REQUIRES: what it refers to outlives the session.
+struct StageSession {
+  std::shared_ptr<const RunConfig> config;  // shared with device jobs, which may outlive the session
+  StageSpec spec;
+  Session self;
+  PeerId authority;
+  std::size_t credits = 16;
+  TagOf tag_of{};
+  EventLoop& loop;
+  Links& links;
+  WorkQueue& device;
+  WorkQueue& aside;  // for what goes through large memory and needs no executor: waits for no computing
+  EventLog& events;
+  StagePeerOwner& owner;
+  std::shared_ptr<StageExecutor> executor;
+  std::optional<DeltaCodecs> deltas{};  // of both edges, whatever RUN.toml names; for tests
+};
+
+// What its parts are made with.
+CourierOptions courier_options(const StageSession& session);
+EntryCredits entry_credits(const StageSession& session);
+LedgerOptions ledger_options(const StageSession& session);
+WindowsOptions windows_options(const RunConfig& config);
 
 // What the executor's arena holds, as the loop knows it between two jobs.
 struct ArenaState {

@@ -163,6 +163,7 @@ class PeerActor final : public Actor, private LedgerPort {
 
   StageId stage_;
   Windows windows_;
+  EntryCredits credits_;
   Ledger ledger_;
   std::set<EntrySerial> kept_;  // entries whose tensors are kept
   std::map<TransferId, EntrySerial> inputs_;

@@ -2,6 +2,7 @@
 // session has: hop_actor.cc.
 #include <algorithm>
 
+#include "common/route.h"
 #include "hop_world.h"
 
 namespace shoal::hop {
@@ -61,18 +62,11 @@ void TagDevice::write(std::optional<WindowSlot> slot) {
 
 namespace {
 
-std::optional<StageId> stage_after(const World& world, StageId stage) {
-  if (stage.value + 1 == world.options().stages) return std::nullopt;
-  return StageId(static_cast<std::uint16_t>(stage.value + 1));
-}
-
 LedgerOptions ledger_options(const World& world, const Session& self, StageId stage) {
   LedgerOptions options;
   options.self = self;
   options.stage = stage;
-  options.stages = world.options().stages;
-  options.credits = world.options().credits;
-  options.recovery_credits = 2;
+  options.next = route_of(stage, world.options().stages).next;
   options.lease = world.options().lease;
   return options;
 }
@@ -80,10 +74,11 @@ LedgerOptions ledger_options(const World& world, const Session& self, StageId st
 }  // namespace
 
 PeerActor::PeerActor(World& world, Session self, StageId stage)
-    : Actor(world, self, stage_after(world, stage), peer_of(world.trainer_session())),
+    : Actor(world, self, route_of(stage, world.options().stages).next, peer_of(world.trainer_session())),
       stage_(stage),
       windows_({.inner_batch = world.options().inner_batch * kTargets}),
-      ledger_(*this, courier_, windows_, ledger_options(world, self, stage)) {}
+      credits_(world.options().credits, 2),
+      ledger_(*this, courier_, windows_, credits_, ledger_options(world, self, stage)) {}
 
 void PeerActor::on_members(const MemberList& list) {
   for (const Session& session : courier_.on_members(list, world_.now()).over) ledger_.on_session_over(session);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/route.h"
 #include "names.h"
 #include "router/ledger.h"
 
@@ -21,10 +22,11 @@ class LedgerRig : private LedgerPort, private HopOwner, private Links {
   };
 
   explicit LedgerRig(std::uint16_t stage = 1, std::uint16_t stages = 2, std::uint64_t inner_batch = 1,
-                     std::size_t credits = 4, bool drain = false, std::uint64_t delay_max = 0)
+                     std::size_t credits_at_a_time = 4, bool drain = false, std::uint64_t delay_max = 0)
       : courier(owner(), neighbours, {.ahead = StageId(static_cast<std::uint16_t>(stage + 1))}),
         windows({.inner_batch = inner_batch, .delay_max = delay_max, .drain = drain}),
-        ledger(port(), courier, windows, options(stage, stages, credits)) {}
+        credits(credits_at_a_time, 1),
+        ledger(port(), courier, windows, credits, options(stage, stages)) {}
 
   static constexpr std::uint64_t kSelf = 50;
   static Session self() { return naming::session(kSelf); }
@@ -157,19 +159,18 @@ class LedgerRig : private LedgerPort, private HopOwner, private Links {
   Neighbours neighbours{links(), self()};
   Courier courier;
   Windows windows;
+  EntryCredits credits;
   Ledger ledger;
 
  private:
   LedgerPort& port() { return *this; }
   HopOwner& owner() { return *this; }
   Links& links() { return *this; }
-  static LedgerOptions options(std::uint16_t stage, std::uint16_t stages, std::size_t credits) {
+  static LedgerOptions options(std::uint16_t stage, std::uint16_t stages) {
     LedgerOptions result;
     result.self = self();
     result.stage = StageId(stage);
-    result.stages = stages;
-    result.credits = credits;
-    result.recovery_credits = 1;
+    result.next = route_of(result.stage, stages).next;
     result.tag_of = [](const MicrobatchId& microbatch, EntrySerial serial) { return 100 * microbatch.serial + serial; };
     return result;
   }

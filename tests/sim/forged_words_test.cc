@@ -93,7 +93,7 @@ TEST_F(ForgedWordsTest, AMembersTrainersLeaveNothingBehind) {
   tell_all(commit);
   swarm.run_for(1s);
   for (const auto& peer : swarm.peers()) {
-    const Ledger& ledger = peer->peer->stage_peer()->entries().ledger();
+    const Ledger& ledger = peer->peer->stage_peer()->ledger();
     for (std::uint64_t i = 0; i < kTrainers; ++i) ASSERT_EQ(ledger.low_of(kFirst + i), 0u);
     EXPECT_LT(ledger.entries().size(), 100u);
   }

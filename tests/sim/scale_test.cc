@@ -20,7 +20,7 @@ std::size_t all_members(const Swarm& swarm) {
 std::optional<Epoch> list_of(const Swarm& swarm, std::size_t index) {
   const auto* stage_peer = swarm.peers()[index]->peer->stage_peer();
   if (stage_peer == nullptr) return std::nullopt;
-  return stage_peer->entries().neighbours().roster().list().epoch;
+  return stage_peer->neighbours().roster().list().epoch;
 }
 
 TEST(ScaleTest, ManyJoinersAreAdmittedInSeconds) {

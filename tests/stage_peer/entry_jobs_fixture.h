@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/stage_peer/entry_desk.h"
 #include "runtime/stage_peer/entry_jobs.h"
 #include "sim/sim_loop.h"
 #include "stages/integer_executor.h"
@@ -63,8 +64,7 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
   };
 
   explicit EntryJobsTest(RunConfig config = three_stages())
-      : options{std::make_shared<const RunConfig>(std::move(config)), specs[1], naming::session(kSelf),
-                naming::peer(1)} {
+      : config(std::make_shared<const RunConfig>(std::move(config))) {
     list(1, {naming::member(kAbove)});
   }
   void list(std::uint64_t epoch, std::vector<Member> above) {
@@ -107,8 +107,8 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
     entries.on_forward(remote_of(kAbove), message, ++transfer);
     Result<std::vector<Bytes>> frames = std::vector<Bytes>{ids, activation};
     ASSERT_TRUE(entries.on_frames(remote_of(kAbove), transfer, frames));
-    (void)jobs.start_release();  // of what failed before
-    ASSERT_TRUE(jobs.start_next());
+    (void)jobs.start(ledger.release_job());  // of what failed before
+    ASSERT_TRUE(jobs.start(ledger.next_job(false)));
   }
   // The stage below answers with this gradient; the backward runs.
   void backward(std::uint64_t serial, const Bytes& gradient) {
@@ -119,11 +119,11 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
     message.microbatch = naming::id(serial);
     message.path = {naming::entry_name(kBelow, serial)};
     message.tags = {PathTag(serial)};
-    message.targets = options.config->targets_per_microbatch();
-    ASSERT_TRUE(entries.courier().on_message(remote_of(kBelow), message, ++transfer, loop.now()));
+    message.targets = config->targets_per_microbatch();
+    ASSERT_TRUE(courier.on_message(remote_of(kBelow), message, ++transfer, loop.now()));
     Result<std::vector<Bytes>> frames = std::vector<Bytes>{gradient};
     ASSERT_TRUE(entries.on_frames(remote_of(kBelow), transfer, frames));
-    ASSERT_TRUE(jobs.start_next());
+    ASSERT_TRUE(jobs.start(ledger.next_job(false)));
   }
   // What was sent to that session since the last call.
   template <class T>
@@ -137,7 +137,7 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
     return result;
   }
   std::optional<EntryState> state_of(std::uint64_t serial) {
-    const Entry* entry = entries.ledger().find_live(naming::id(serial));
+    const Entry* entry = ledger.find_live(naming::id(serial));
     return entry == nullptr ? std::nullopt : std::optional(entry->state);
   }
   CountTag counted() { return executor->arena().tag(ArenaRole::kAccumulatorA); }
@@ -147,13 +147,32 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
   InlineQueue device, aside;
   CountedEvents events;
   std::shared_ptr<IntegerExecutor> executor = std::make_shared<IntegerExecutor>(specs[1]);
-  const StagePeerOptions options;
-  StagePeerEnvironment env{loop, *this, device, aside, events, executor};
-  Meters meters{options.config->targets_per_microbatch(), 256};
+  const std::shared_ptr<const RunConfig> config;
+  StageSession session{.config = config,
+                       .spec = specs[1],
+                       .self = naming::session(kSelf),
+                       .authority = naming::peer(1),
+                       .loop = loop,
+                       .links = *this,
+                       .device = device,
+                       .aside = aside,
+                       .events = events,
+                       .owner = *this,
+                       .executor = executor};
+  Meters meters{config->targets_per_microbatch(), 256};
   ArenaState arena;
-  Entries entries{options, env, meters};
+  Neighbours neighbours{*this, session.self, session.authority};
+  Windows windows{windows_options(*config)};
+  KeptTensors tensors;
+  BaseBook bases{config->base_bytes()};
+  StageEdges edges{session, neighbours, bases, meters};
+  EntryDesk entries{session, neighbours, courier, ledger, tensors, bases, meters};
+  Courier courier{entries, neighbours, courier_options(session)};
+  EntryCredits credits = entry_credits(session);
+  Ledger ledger{entries, courier, windows, credits, ledger_options(session)};
   DeviceScheduler scheduler{device, loop, executor, {}};
-  EntryJobs jobs{options, env, *this, entries, scheduler, meters, arena};
+  WindowJobs writes{session, windows, scheduler, arena, meters};
+  EntryJobs jobs{session, ledger, courier, credits, tensors, edges, scheduler, meters, writes};
   std::vector<Sent> sent;
   LinkStats link;                 // every one
   std::vector<std::string> lost;  // why the session ended

@@ -95,12 +95,12 @@ TEST_F(LinesTest, WhatAMicrobatchTakesHasTheLinesInIt) {
 TEST_F(EntryJobsTest, ActivationsThatAreTooLargeAreRefusedAndTheirSenderRests) {
   list(2, {naming::member(kAbove), naming::member(kBeside)});
   for (const std::uint64_t serial : {1, 2, 3}) {
-    EXPECT_FALSE(jobs.rests(naming::session(kAbove)));
+    EXPECT_FALSE(edges.rests(naming::session(kAbove)));
     forward(serial, raw(filled(2e6f), TensorRole::kActivation));
     EXPECT_EQ(state_of(serial), std::nullopt);
     EXPECT_EQ(take<Busy>(kAbove).size(), 1u);
   }
-  EXPECT_TRUE(jobs.rests(naming::session(kAbove)));
+  EXPECT_TRUE(edges.rests(naming::session(kAbove)));
   EXPECT_EQ(events.of[EventKind::kRefused], 3);
   EXPECT_EQ(executor->entry_count(), 0u);
 }
@@ -111,18 +111,18 @@ TEST_F(EntryJobsTest, TheLastPeerOfAStageDoesNotRest) {
   joining.serving = false;
   list(2, {naming::member(kAbove), joining});
   for (std::uint64_t serial = 1; serial <= 5; ++serial) forward(serial, raw(filled(2e6f), TensorRole::kActivation));
-  EXPECT_FALSE(jobs.rests(naming::session(kAbove)));
+  EXPECT_FALSE(edges.rests(naming::session(kAbove)));
   EXPECT_EQ(events.of[EventKind::kRefused], 5);
   list(3, {naming::member(kAbove), naming::member(kBeside)});
   forward(6, raw(filled(2e6f), TensorRole::kActivation));
-  EXPECT_TRUE(jobs.rests(naming::session(kAbove))) << "another one serves now";
+  EXPECT_TRUE(edges.rests(naming::session(kAbove))) << "another one serves now";
 }
 
 TEST_F(EntryJobsTest, ADeltaToABaseThatIsNotHereIsAskedForAsAKeyFrame) {
-  env.deltas = delta_codecs_for(CodecId::kAq4);
+  session.deltas = delta_codecs_for(CodecId::kAq4);
   const HostTensor before = filled(1), now = filled(2);
-  const Base base = encode_activation(*env.deltas, before.view(), {}, 0)->after_key;
-  const OutgoingActivation made = *encode_activation(*env.deltas, now.view(), base, 0);
+  const Base base = encode_activation(*session.deltas, before.view(), {}, 0)->after_key;
+  const OutgoingActivation made = *encode_activation(*session.deltas, now.view(), base, 0);
   ASSERT_FALSE(made.delta.empty());
   forward(1, made.delta);
   EXPECT_EQ(take<NeedKeyFrame>(kAbove).size(), 1u);
@@ -132,7 +132,7 @@ TEST_F(EntryJobsTest, ADeltaToABaseThatIsNotHereIsAskedForAsAKeyFrame) {
 
 TEST_F(EntryJobsTest, AnActivationThatCannotBeEncodedLeavesNoEntry) {
   const BrokenCodec broken;
-  env.deltas = DeltaCodecs{&broken, &broken};
+  session.deltas = DeltaCodecs{&broken, &broken};
   forward(1, raw(truth_of(1).activation_in, TensorRole::kActivation));
   EXPECT_EQ(state_of(1), std::nullopt);
   EXPECT_EQ(take<Busy>(kAbove).size(), 1u);
@@ -158,10 +158,10 @@ TEST_F(EntryJobsTest, AnUndoThatFailsEndsTheSession) {
   const Truth truth = truth_of(1);
   forward(1, raw(truth.activation_in, TensorRole::kActivation));
   backward(1, raw(truth.gradient_in, TensorRole::kGradient));
-  const EntrySerial serial = entries.ledger().find_live(naming::id(1))->name.serial;
+  const EntrySerial serial = ledger.find_live(naming::id(1))->name.serial;
   ASSERT_TRUE(executor->undo(serial).ok());
-  entries.ledger().on_release(naming::session(kAbove), Release{naming::lease(kAbove, 1)});
-  ASSERT_TRUE(jobs.start_next());
+  ledger.on_release(naming::session(kAbove), Release{naming::lease(kAbove, 1)});
+  ASSERT_TRUE(jobs.start(ledger.next_job(false)));
   ASSERT_EQ(lost.size(), 1u);
   EXPECT_NE(lost[0].find("an undo failed"), std::string::npos);
 }

@@ -22,7 +22,7 @@ TEST_F(MemoryTest, ThatEndsInAForwardHalvesWhatIsTakenOnce) {
   forward(5, raw(truth_of(5).activation_in, TensorRole::kActivation));
   EXPECT_EQ(state_of(5), std::nullopt);
   ASSERT_EQ(take<Busy>(kAbove).size(), 1u) << "another peer gets it";
-  EXPECT_EQ(entries.credits().limit(true), 2u) << "of five";
+  EXPECT_EQ(credits.limit(true), 2u) << "of five";
   EXPECT_EQ(counted(), before);
   EXPECT_EQ(told_to_leave, 0);
 }
@@ -37,7 +37,7 @@ TEST_F(MemoryTest, ThatEndsInABackwardCountsNothing) {
   EXPECT_EQ(state_of(2), std::nullopt);
   EXPECT_EQ(counted(), count_tag(naming::id(1)));
   EXPECT_TRUE(take<Gradient>(kAbove).empty());
-  EXPECT_EQ(entries.credits().limit(true), 1u);
+  EXPECT_EQ(credits.limit(true), 1u);
   EXPECT_EQ(told_to_leave, 0);
 }
 

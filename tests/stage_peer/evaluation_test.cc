@@ -1,6 +1,6 @@
-#include "runtime/stage_peer/evaluation.h"
-
 #include <gtest/gtest.h>
+
+#include "runtime/stage_peer/entry_desk.h"
 
 namespace shoal {
 namespace {

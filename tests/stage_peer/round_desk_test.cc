@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/stage_peer/entry_desk.h"
 #include "sim/sim_loop.h"
 #include "stages/integer_executor.h"
 #include "tests/sync/sync_fixtures.h"
@@ -63,18 +64,30 @@ class RoundDeskTest : public testing::Test, private StagePeerOwner, private Link
   WatchedQueue queue;
   std::unique_ptr<EventLog> events = make_silent_event_log();
   std::shared_ptr<IntegerExecutor> executor = std::make_shared<IntegerExecutor>(test::tiny_spec());
-  const StagePeerOptions options{.config = config(),
-                                 .spec = test::tiny_spec(),
-                                 .self = test::session_of(kSelf),
-                                 .authority = test::peer_of(kAuthority)};
-  const StagePeerEnvironment env{
-      .loop = loop, .links = *this, .device = queue, .aside = queue, .events = *events, .executor = executor};
+  const StageSession session{.config = config(),
+                             .spec = test::tiny_spec(),
+                             .self = test::session_of(kSelf),
+                             .authority = test::peer_of(kAuthority),
+                             .loop = loop,
+                             .links = *this,
+                             .device = queue,
+                             .aside = queue,
+                             .events = *events,
+                             .owner = *this,
+                             .executor = executor};
   Meters meters{test::kTargetsOfEntry, 64};
   ArenaState arena;
-  Entries entries{options, env, meters};
+  Neighbours neighbours{*this, session.self, session.authority};
+  Windows windows{windows_options(*session.config)};
+  KeptTensors tensors;
+  BaseBook bases{0};
+  EntryDesk entries{session, neighbours, courier, ledger, tensors, bases, meters};
+  Courier courier{entries, neighbours, courier_options(session)};
+  EntryCredits credits = entry_credits(session);
+  Ledger ledger{entries, courier, windows, credits, ledger_options(session)};
   DeviceScheduler device{queue, loop, executor, {[this] { return desk.start_next(); }}};
-  EntryJobs jobs{options, env, *this, entries, device, meters, arena};
-  RoundDesk desk{options, env, *this, entries, device, meters, arena, jobs};
+  WindowJobs writes{session, windows, device, arena, meters};
+  RoundDesk desk{session, neighbours, ledger, windows, device, arena, writes};
   std::vector<RoundReport> reports;
   std::optional<Version> asked_for;  // since it was committed without us
 
@@ -108,7 +121,6 @@ TEST_F(RoundDeskTest, ARoundOfTheAuthorityAloneOpens) {
 }
 
 TEST_F(RoundDeskTest, BringsWhatIsSteppedAndSaysItsTargets) {
-  Windows& windows = entries.windows();
   const WindowSlot slot = *windows.room({});
   windows.add(slot, 7, test::kTargetsOfEntry, 0);
   windows.settle(7);
@@ -122,13 +134,12 @@ TEST_F(RoundDeskTest, BringsWhatIsSteppedAndSaysItsTargets) {
 TEST_F(RoundDeskTest, AContributionToAGlobalStepWaitsUntilTheStepIsAnnounced) {
   desk.on_open(remote(kAuthority), opened(RuleId::kAllreduce));
   EXPECT_TRUE(reports.empty());
-  entries.windows().close_step(StepId(1));
+  windows.close_step(StepId(1));
   device.pump();
   EXPECT_EQ(reported(), (std::vector{ReportKind::kContributed, ReportKind::kAgreed}));
 }
 
 TEST_F(RoundDeskTest, ACommitWaitsUntilNothingIsUnsettledAtTheOtherBuffer) {
-  Windows& windows = entries.windows();
   windows.close_step(StepId(1));
   desk.on_open(remote(kAuthority), opened(RuleId::kAllreduce));
   windows.add(*windows.room(StepId(2)), 7, test::kTargetsOfEntry, 0);

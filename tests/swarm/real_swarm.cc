@@ -288,8 +288,7 @@ bool RealSwarm::all_know(std::uint16_t stages) {
   });
   for (auto& process : peers_)
     process->thread->call([&] {
-      if (const StagePeer* served = process->peer->stage_peer())
-        all = all && full(served->entries().neighbours().roster());
+      if (const StagePeer* served = process->peer->stage_peer()) all = all && full(served->neighbours().roster());
     });
   return all;
 }
