@@ -35,7 +35,7 @@ class LostBook {
   const Listing* find(const EntryName& entry_name) const;
   // The mark passes the entry.
   void pass(const EntryName& entry_name);
-  // Of an earlier life. REQUIRES: nothing was added yet.
+  // What an earlier life left. REQUIRES: nothing was added yet.
   void restore(Below below) { below_ = std::move(below); }
 
   std::uint64_t pairs() const { return below_.pairs + listings_.size(); }

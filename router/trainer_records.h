@@ -59,7 +59,7 @@ using TrainerRecord = std::variant<HeaderRecord, LifeRecord, PathRecord, DoneRec
 
 Bytes bytes_of(const TrainerRecord& record);
 Error bad_trainer_record();
-// Of a run with so many stages. ERRORS: kCorrupt (bad_trainer_record).
+// A record of a run with so many stages. ERRORS: kCorrupt (bad_trainer_record).
 Result<TrainerRecord> parse_trainer_record(ByteView bytes, std::uint16_t stages);
 
 }  // namespace shoal

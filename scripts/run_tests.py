@@ -261,8 +261,8 @@ def main():
             total.add(count)
     for check in ((FORMAT, HOUSE, PLANTED) if options.checks else ()) + ((SAMPLES,) if options.swarms else ()) + ((PACKAGE,) if options.package else ()):
         count, seconds, output = run_check(root, *check)
-        lines = output.rstrip()[-20000:].split("\n")
-        print("\n".join(lines if count.failed else lines[-1:]), flush=True)  # what it found, or what it counted
+        if output.strip():  # what it found, or what it counted
+            print(output.rstrip()[-20000:] if count.failed else output.rstrip().rpartition("\n")[2], flush=True)
         show(check[0], count, seconds)
         total.add(count)
     if options.fuzz:

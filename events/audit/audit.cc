@@ -45,7 +45,7 @@ class Auditor {
     return std::move(report_);
   }
 
-  // Of what run() read. ERRORS: kIo (not all could be), accepted_work()'s kInput.
+  // Sums up what run() read. ERRORS: kIo (not all could be), accepted_work()'s kInput.
   Status sum_up(AcceptedWork& work, const std::string& folder) const {
     SHOAL_TRY(unread_);
     if (!books_.trainer_seen)
