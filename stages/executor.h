@@ -49,7 +49,7 @@ struct StageGraph {
 };
 
 // A pass that was computed once more.
-struct Replay {
+struct ReplayedPass {
   ForwardOutput output;
   KeptTensor activation;              // as the forward made it; undefined on the last stage
   KeptTensor input_gradient;          // as the backward made it; undefined on the first stage
@@ -104,7 +104,7 @@ class StageExecutor {
   // Forward and backward once more, from the same inputs and at the weights of that stamp. `gradient`: of the output,
   // (B, T, d) kF32, finite; undefined on the last stage. Nothing is kept, added or coded. ERRORS: kNonFinite,
   // kTooLarge.
-  virtual Result<Replay> replay(const StageInput& input, const KeptTensor& gradient, WeightStamp stamp) = 0;
+  virtual Result<ReplayedPass> replay(const StageInput& input, const KeptTensor& gradient, WeightStamp stamp) = 0;
 
   // Takes a counted entry out of its window: its replay's gradient, with the sign flipped; then forgets the entry.
   // REQUIRES: counted, not settled. Returns whether the replay was exact.

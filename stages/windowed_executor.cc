@@ -118,7 +118,7 @@ Result<bool> WindowedExecutor::undo(EntrySerial serial) {
   const auto take_out = [&](Entry& entry) -> Result<bool> {
     SHOAL_CHECK(entry.counted());
     const ArenaRole accumulator = accumulator_of(entry.window);
-    SHOAL_ASSIGN(const Replay again, replay(entry.input, entry.gradient, entry.stamp));
+    SHOAL_ASSIGN(const ReplayedPass again, replay(entry.input, entry.gradient, entry.stamp));
     SHOAL_TRY(differentiate_weights(*again.graph, entry.input, accumulator, -1.0f));
     swappable_arena().tag(accumulator) -= count_tag(entry.input.microbatch);
     return again.exact;
@@ -135,13 +135,13 @@ std::uint64_t WindowedExecutor::drop_graphs() {
   return dropped;
 }
 
-Result<Replay> WindowedExecutor::replay(const StageInput& input, const KeptTensor& gradient, WeightStamp stamp) {
+Result<ReplayedPass> WindowedExecutor::replay(const StageInput& input, const KeptTensor& gradient, WeightStamp stamp) {
   const std::optional<ArenaRole> weights = weights_at(stamp);
   SHOAL_ASSIGN(Computed computed, compute(input, weights.value_or(ArenaRole::kCurrent), true));
   SHOAL_ASSIGN(KeptTensor made, differentiate_input(*computed.graph, input, gradient));
   computed.output.stamp = weights ? stamp : stamp_;
-  return Replay{computed.output, std::move(computed.activation), std::move(made), std::move(computed.graph),
-                weights.has_value()};
+  return ReplayedPass{computed.output, std::move(computed.activation), std::move(made), std::move(computed.graph),
+                      weights.has_value()};
 }
 
 Result<KeptTensor> WindowedExecutor::differentiate_input(Entry& entry, const KeptTensor& gradient) {
@@ -150,7 +150,7 @@ Result<KeptTensor> WindowedExecutor::differentiate_input(Entry& entry, const Kep
     entry.graph = std::move(graph);
     return made;
   }
-  SHOAL_ASSIGN(Replay again, replay(entry.input, gradient, entry.stamp));
+  SHOAL_ASSIGN(ReplayedPass again, replay(entry.input, gradient, entry.stamp));
   entry.graph = std::move(again.graph);
   entry.recomputed = keeps_graphs_ || !again.exact;
   entry.stamp = again.output.stamp;

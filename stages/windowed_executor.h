@@ -31,7 +31,7 @@ class WindowedExecutor : public StageExecutor {
   Result<ForwardOutput> evaluate(const ForwardInput& input, FrameCoder& coder) override;
   Status backward_input(EntrySerial entry, FrameCoder& coder) override;
   Result<BackwardOutput> backward_weights(EntrySerial entry, std::optional<WindowSlot> window) override;
-  Result<Replay> replay(const StageInput& input, const KeptTensor& gradient, WeightStamp stamp) override;
+  Result<ReplayedPass> replay(const StageInput& input, const KeptTensor& gradient, WeightStamp stamp) override;
   Result<bool> undo(EntrySerial entry) override;
   void settle(EntrySerial entry) override;
   void drop(EntrySerial entry) override;

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "authority/stage_status.h"
+#include "authority/authority_port.h"
 #include "transport/messages.h"
 
 namespace shoal {

@@ -18,7 +18,6 @@ namespace shoal {
 namespace {
 
 constexpr std::size_t kPieceBytes = 4u << 20;
-constexpr std::size_t kSumsBytesMax = 1u << 20;
 constexpr std::size_t kHexDigits = 64;
 constexpr std::string_view kGap = "  ";  // between digest and name
 
@@ -85,7 +84,7 @@ Status finish_saved_model(const std::string& folder, const RunConfig& config, co
 }
 
 Status check_saved_model(const std::string& folder) {
-  const auto sums = read_file(folder + "/" + kSavedSumsName, kSumsBytesMax);
+  const auto sums = read_file(folder + "/" + kSavedSumsName, kSavedSumsBytesMax);
   if (!sums.ok() && sums.code() == ErrorCode::kMissing) return {};
   if (!sums.ok()) return sums.error();
   std::string_view text(reinterpret_cast<const char*>(sums->data()), sums->size());

@@ -13,6 +13,7 @@ namespace shoal {
 inline constexpr char kSavedConfigName[] = "run.toml";
 inline constexpr char kSavedTokenizerName[] = "tokenizer.json";  // where the run names one
 inline constexpr char kSavedSumsName[] = "B2SUMS";  // as `b2sum -l 256 *` writes and `b2sum --check` reads it
+inline constexpr std::size_t kSavedSumsBytesMax = 1u << 20;
 
 // Once the files of all stages are there: index, config.json (not of adapters alone), run.toml, the tokenizer and,
 // last, the digests. A tokenizer that cannot be read is left out with a warning. ERRORS: kTooLarge (the manifest), kIo.

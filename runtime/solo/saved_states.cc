@@ -20,11 +20,11 @@ namespace {
 
 constexpr char kNoteFile[] = "/saved";  // the digest of the model's digests, a gap, and where it was written
 constexpr std::string_view kNoteGap = "  ";
-constexpr std::size_t kNoteBytesMax = 8192, kSumsBytesMax = 1u << 20;
+constexpr std::size_t kNoteBytesMax = 8192;
 
 // Its file of digests names all others.
 Result<Digest> digest_of_model(const std::string& folder) {
-  SHOAL_ASSIGN(const Bytes sums, read_file(folder + "/" + kSavedSumsName, kSumsBytesMax));
+  SHOAL_ASSIGN(const Bytes sums, read_file(folder + "/" + kSavedSumsName, kSavedSumsBytesMax));
   return blake2b_256(sums);
 }
 

@@ -32,7 +32,7 @@ TEST_P(ExecutorContract, AReplayMakesWhatThePassMadeAtTheWeightsOfItsStampAndKee
     const StageInput input{microbatch(1), contract_tokens(1), went_in[k]};
     const std::vector<float> counted = chain.read(k, ArenaRole::kAccumulatorB);
     const Backwarded& backward = made[chain.size() - 1 - k];
-    const Result<Replay> again = chain.at(k).replay(input, came_back[k], backward.stamp);
+    const Result<ReplayedPass> again = chain.at(k).replay(input, came_back[k], backward.stamp);
     ASSERT_TRUE(again.ok());
     EXPECT_TRUE(again->exact);
     EXPECT_EQ(again->output.stamp, backward.stamp);

@@ -50,7 +50,7 @@ class RecordingExecutor final : public StageExecutor {
     }
     return output;
   }
-  Result<Replay> replay(const StageInput& input, const KeptTensor& gradient, WeightStamp stamp) override {
+  Result<ReplayedPass> replay(const StageInput& input, const KeptTensor& gradient, WeightStamp stamp) override {
     return inner_->replay(input, gradient, stamp);
   }
   Result<bool> undo(EntrySerial entry) override {
