@@ -35,24 +35,21 @@ void Ledger::move(Entry& e, EntryState to) {
     windows_.settle(serial);
     settle_next_.push_back(serial);
   }
-  if (is_final(to)) active_.erase(serial);
-  if (to != EntryState::kGone) return;
-  for (const auto& [lease, claim] : e.leases) by_lease_.erase(lease);
-  if (const auto it = live_.find(e.microbatch); it != live_.end() && it->second == serial) live_.erase(it);
-  entries_.erase(serial);
+  if (is_final(to)) entries_.note_final(e);
+  if (to == EntryState::kGone) entries_.erase(e);
 }
 
 bool Ledger::closed(const Forward& message) const {
   const MicrobatchId& id = message.microbatch;
   if (id.serial < low_of(id.trainer) || closed_.contains(id)) return true;
-  if (const Entry* live = find_live(id); live != nullptr && is_final(live->state)) return true;
+  if (const Entry* live = entries_.find_live(id); live != nullptr && is_final(live->state)) return true;
   return message.step.value > 0 && (message.step <= windows_.step_done() || windows_.announced(message.step));
 }
 
 std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward& message, TransferId transfer,
                                               TimePoint now) {
   const MicrobatchId& id = message.microbatch;
-  if (const Entry* e = claimed(message.lease)) {
+  if (const Entry* e = entries_.claimed(message.lease)) {
     const auto awaited = arrivals_.transfer_of(e->name.serial);
     if (transfer == 0 || awaited == transfer) return std::nullopt;  // a repeat
     if (e->state == EntryState::kArriving && !awaited && e->key_lease == message.lease && e->transfer_from == from) {
@@ -66,7 +63,7 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
     busy(from, message.lease, BusyReason::kClosed, transfer);
     return std::nullopt;
   }
-  if (Entry* live = live_entry(id)) {
+  if (Entry* live = entries_.find_live(id)) {
     answer_live(*live, from, message, transfer, now);
     return std::nullopt;
   }
@@ -75,10 +72,7 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
     return std::nullopt;
   }
   const EntrySerial serial = next_serial_++;
-  Entry& e = entries_[serial];
-  active_.insert(serial);
-  e.name = {options_.self, serial};
-  e.microbatch = id;
+  Entry& e = entries_.make({options_.self, serial}, id);
   e.sample = message.sample;
   e.epoch = message.epoch;
   e.kind = message.kind;
@@ -87,7 +81,6 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
   e.hint = message.hint;
   e.transfer_from = from;
   arrivals_.await(serial, from, transfer, now);
-  live_[id] = serial;
   add_lease(e, from, message.lease, message.above, now);
   ++counters_.accepted;
   EventRecord made = entry_event(EventKind::kEntry, id, e.name);
@@ -99,7 +92,7 @@ std::optional<EntrySerial> Ledger::on_forward(const Session& from, const Forward
 std::optional<BusyReason> Ledger::refusal(const Session& from, const Forward& message) const {
   if (leaving_) return BusyReason::kLeaving;
   const std::size_t limit = credits_.limit(message.hint.has_value());
-  if (live() >= limit || !arrivals_.may_announce(from)) return BusyReason::kNoCredit;
+  if (entries_.live() >= limit || !arrivals_.may_announce(from)) return BusyReason::kNoCredit;
   return std::nullopt;
 }
 
@@ -121,8 +114,8 @@ void Ledger::answer_live(Entry& e, const Session& from, const Forward& message, 
 }
 
 void Ledger::on_take(const Session& from, const Take& message, TimePoint now) {
-  Entry* e = message.entry_name.session == options_.self ? entry(message.entry_name.serial) : nullptr;
-  if (by_lease_.contains(message.lease)) return;  // a repeat
+  Entry* e = message.entry_name.session == options_.self ? entries_.find(message.entry_name.serial) : nullptr;
+  if (entries_.claimed(message.lease) != nullptr) return;  // a repeat
   if (e == nullptr || e->microbatch != message.microbatch || e->state >= EntryState::kEnding ||
       e->leases.size() >= kLeasesMax) {
     port_.send(from, Gone{message.lease});
@@ -137,21 +130,21 @@ void Ledger::on_take(const Session& from, const Take& message, TimePoint now) {
 }
 
 void Ledger::on_hint(const Session& from, const Hint& message, TimePoint now) {
-  Entry* e = claimed(message.lease);
+  Entry* e = entries_.claimed(message.lease);
   if (e == nullptr || e->leases.at(message.lease).holder != from || e->state > EntryState::kBelow) return;
   e->hint = message.where;
   if (e->state == EntryState::kBelow) courier_.take(e->microbatch, message.where, now);
 }
 
 void Ledger::on_release(const Session& from, const Release& message) {
-  const Entry* e = claimed(message.lease);
+  const Entry* e = entries_.claimed(message.lease);
   if (e == nullptr || e->leases.at(message.lease).holder != from) return;
   drop_lease(message.lease, "released");
 }
 
 void Ledger::on_renew(const Session& from, const Renew& message, TimePoint now) {
   for (const Renewal& renewal : message.leases) {
-    Entry* e = claimed(renewal.lease);
+    Entry* e = entries_.claimed(renewal.lease);
     if (e == nullptr) {
       port_.send(from, Gone{renewal.lease});
       continue;
@@ -178,10 +171,10 @@ void Ledger::commit_item(const CommitItem& item, CommitAck& ack) {
   const EntryName& entry_name = item.path.front();
   const MicrobatchId& id = item.microbatch;
   const bool mine = entry_name.session == options_.self;
-  Entry* e = mine ? entry(entry_name.serial) : nullptr;
+  Entry* e = mine ? entries_.find(entry_name.serial) : nullptr;
   if (e != nullptr && e->microbatch != id) return;
   if (!mine) {
-    const Entry* loser = find_live(id);
+    const Entry* loser = entries_.find_live(id);
     // Its children are released next. One of them may be the winner's as well, with no claim but ours left: it hears
     // first that it won.
     if (loser != nullptr && !is_final(loser->state) && item.path.size() > 1) {
@@ -226,11 +219,11 @@ void Ledger::on_step(const Step& message) {
   }
   windows_.close_step(message.step);
   std::vector<EntrySerial> losers;
-  for (const EntrySerial serial : active_)
-    if (const Entry& e = *find(serial); e.step == message.step && e.kind == ForwardKind::kTrain)
+  for (const EntrySerial serial : entries_.active())
+    if (const Entry& e = *entries_.find(serial); e.step == message.step && e.kind == ForwardKind::kTrain)
       losers.push_back(serial);
   for (const EntrySerial serial : losers)
-    if (Entry* e = entry(serial)) {
+    if (Entry* e = entries_.find(serial)) {
       const MicrobatchId id = e->microbatch;
       end(*e, "closed");
       if (id.serial >= low_of(id.trainer)) closed_.insert(id);
@@ -242,12 +235,8 @@ void Ledger::on_lows(const std::vector<Low>& lows) {
     auto& mine = low_[low.trainer];
     if (low.low <= mine) continue;
     mine = low.low;
-    std::vector<EntrySerial> old;
-    for (auto it = live_.lower_bound({low.trainer, 0});
-         it != live_.end() && it->first.trainer == low.trainer && it->first.serial < low.low; ++it)
-      old.push_back(it->second);
-    for (const EntrySerial serial : old) {
-      Entry* e = entry(serial);
+    for (const EntrySerial serial : entries_.below(low)) {
+      Entry* e = entries_.find(serial);
       if (e == nullptr) continue;
       if (!is_final(e->state)) {
         end(*e, "closed");
@@ -264,7 +253,7 @@ void Ledger::on_lows(const std::vector<Low>& lows) {
 void Ledger::on_hearsay(const Commit& message, TimePoint now) {
   for (const CommitItem& item : message.items) {
     if (item.path.empty() || item.path.front().session != options_.self) continue;
-    const Entry* e = find(item.path.front().serial);
+    const Entry* e = entries_.find(item.path.front().serial);
     if (e != nullptr && e->microbatch == item.microbatch && e->state == EntryState::kCounted)
       hearsay_.hear(e->name.serial, now);
   }
@@ -272,7 +261,7 @@ void Ledger::on_hearsay(const Commit& message, TimePoint now) {
 
 void Ledger::on_link_down(const Session& session, TimePoint now) {
   std::vector<EntrySerial> lost;
-  for (auto& [serial, e] : entries_) {
+  for (auto& [serial, e] : entries_.all()) {
     for (auto& [lease, claim] : e.leases)
       if (claim.holder == session) claim.link_lost = true;
     if (e.state == EntryState::kArriving && e.transfer_from == session) lost.push_back(serial);
@@ -283,7 +272,7 @@ void Ledger::on_link_down(const Session& session, TimePoint now) {
 
 void Ledger::on_session_over(const Session& session) {
   std::vector<Lease> fallen;
-  for (const auto& [serial, e] : entries_)
+  for (const auto& [serial, e] : entries_.all())
     for (const auto& [lease, claim] : e.leases)
       if (claim.holder == session) fallen.push_back(lease);
   for (const Lease& lease : fallen) drop_lease(lease, "session over");
@@ -292,12 +281,12 @@ void Ledger::on_session_over(const Session& session) {
 
 void Ledger::tick(TimePoint now) {
   for (const EntrySerial serial : arrivals_.overdue(now)) {
-    refuse_frames(*entry(serial));
+    refuse_frames(*entries_.find(serial));
     inputs_lost(serial, BusyReason::kFailed);
   }
   std::vector<Lease> expired;
-  for (const EntrySerial serial : active_) {
-    Entry& e = *entry(serial);
+  for (const EntrySerial serial : entries_.active()) {
+    Entry& e = *entries_.find(serial);
     if (e.leases.empty()) continue;
     bool orphan = e.kind == ForwardKind::kTrain;
     for (const auto& [lease, claim] : e.leases) {
@@ -316,26 +305,24 @@ void Ledger::tick(TimePoint now) {
     drop_lease(lease, "expired");
   }
   const auto ask = [this](EntrySerial serial) {
-    return port_.ask_trainer({find(serial)->microbatch, {options_.self, serial}, {}});
+    return port_.ask_trainer({entries_.find(serial)->microbatch, {options_.self, serial}, {}});
   };
   for (const EntrySerial serial : hearsay_.tick(now, ask))
-    if (Entry* e = entry(serial); e->leases.empty()) end(*e, "expired");
+    if (Entry* e = entries_.find(serial); e->leases.empty()) end(*e, "expired");
 }
 
 void Ledger::add_lease(Entry& e, const Session& from, const Lease& lease, const std::vector<Session>& above,
                        TimePoint now) {
-  e.leases[lease] = {from, now + options_.lease, now, false, false};
+  entries_.claim(e, lease, {from, now + options_.lease, now, false, false});
   e.above = above;
   e.orphan_told = {};
-  by_lease_[lease] = e.name.serial;
 }
 
 void Ledger::drop_lease(const Lease& lease, std::string_view cause) {
-  const auto it = by_lease_.find(lease);
-  if (it == by_lease_.end()) return;
-  Entry& e = *entry(it->second);
-  by_lease_.erase(it);
-  e.leases.erase(lease);
+  Entry* const found = entries_.claimed(lease);
+  if (found == nullptr) return;
+  Entry& e = *found;
+  entries_.unclaim(e, lease);
   if (e.leases.empty()) {
     if (!is_final(e.state) && !hearsay_.keeps(e.name.serial)) end(e, cause);
   } else if (e.state == EntryState::kArriving && e.key_lease == lease) {  // another claim's holder has the input too
@@ -379,7 +366,7 @@ void Ledger::give_gradient_to_all(Entry& e) {
 }
 
 void Ledger::close_microbatch(const MicrobatchId& microbatch) {
-  if (Entry* e = live_entry(microbatch); e != nullptr && !is_final(e->state)) end(*e, "closed");
+  if (Entry* e = entries_.find_live(microbatch); e != nullptr && !is_final(e->state)) end(*e, "closed");
   if (microbatch.serial >= low_of(microbatch.trainer)) closed_.insert(microbatch);
 }
 

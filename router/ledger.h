@@ -12,7 +12,6 @@
 #include <optional>
 #include <set>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "common/ids.h"
@@ -22,6 +21,7 @@
 #include "router/courier.h"
 #include "router/entry.h"
 #include "router/entry_credits.h"
+#include "router/entry_table.h"
 #include "router/hearsay.h"
 #include "router/windows.h"
 #include "transport/links.h"
@@ -141,24 +141,18 @@ class Ledger {
   bool leaving() const { return leaving_; }
   bool quiet() const;                  // nothing live and no window: all work is settled and stepped
   bool step_ready(StepId step) const;  // STEP came, winners settled, the rest undone
-  const Entry* find(EntrySerial serial) const;
-  const Entry* find_live(const MicrobatchId& microbatch) const;
   std::map<Session, std::vector<ProgressItem>> progress() const;  // for every holder: where its entries stand
-  std::size_t live() const { return active_.size(); }
-  std::size_t queued() const;      // what the device works on or could start now
+  std::size_t queued() const;                                     // what the device works on or could start now
   std::uint32_t queue_ms() const;  // what waits for the device, in its recent times of forward and backward
   std::uint64_t low_of(std::uint64_t trainer) const;
   const Hearsay& hearsay() const { return hearsay_; }
   const LedgerCounters& counters() const { return counters_; }
-  const std::map<EntrySerial, Entry>& entries() const { return entries_; }
+  const EntryTable& entries() const { return entries_; }
 
  private:
   // The one place where an entry's state changes. Whatever is kept of entries in a state is kept in step with it; in
   // kGone the entry is no more. REQUIRES: may_follow(e.state, to).
   void move(Entry& e, EntryState to);
-  Entry* entry(EntrySerial serial);
-  Entry* live_entry(const MicrobatchId& microbatch);
-  Entry* claimed(const Lease& lease);  // null: no entry has such a claim
   void say(EventKind kind, const Entry& e, std::string_view cause = {});
 
   void busy(const Session& to, const Lease& lease, BusyReason why, TransferId transfer);
@@ -184,10 +178,7 @@ class Ledger {
   const LedgerOptions options_;
   const EntryCredits& credits_;
   EntrySerial next_serial_ = 1;
-  std::map<EntrySerial, Entry> entries_;      // serial order = age
-  std::set<EntrySerial> active_;              // of these, not final: a long round keeps many that are
-  std::map<MicrobatchId, EntrySerial> live_;  // also final ones, until low passes
-  std::unordered_map<Lease, EntrySerial> by_lease_;
+  EntryTable entries_;
   Arrivals arrivals_;
   Hearsay hearsay_;
   std::set<MicrobatchId> closed_;

@@ -60,21 +60,21 @@ bool is_queued(const Entry& e, const Windows& windows) {
 }  // namespace
 
 void Ledger::inputs_arrived(EntrySerial serial, TimePoint now) {
-  Entry* e = entry(serial);
+  Entry* e = entries_.find(serial);
   if (e == nullptr || e->state != EntryState::kArriving) return;
   arrivals_.whole(serial, now);
   move(*e, EntryState::kReady);
 }
 
 void Ledger::inputs_lost(EntrySerial serial, BusyReason why) {
-  Entry* e = entry(serial);
+  Entry* e = entries_.find(serial);
   if (e == nullptr || e->state != EntryState::kArriving) return;
   arrivals_.forget(serial);
   fail(*e, why, "input lost");
 }
 
 bool Ledger::base_missing(EntrySerial serial) {
-  Entry* e = entry(serial);
+  Entry* e = entries_.find(serial);
   SHOAL_CHECK(e != nullptr && is_on_device(e->state));
   if (e->state == EntryState::kEnding || e->key_lease || !ask_key_frame(*e)) return false;
   move(*e, EntryState::kArriving);
@@ -97,7 +97,7 @@ bool Ledger::ask_key_frame(Entry& e) {
 }
 
 void Ledger::gradient_arrived(const MicrobatchId& microbatch, const Gradient& message) {
-  Entry* e = live_entry(microbatch);
+  Entry* e = entries_.find_live(microbatch);
   if (e == nullptr || e->state != EntryState::kBelow) return;
   e->loss_sum = message.loss_sum;
   e->targets = message.targets;
@@ -114,7 +114,7 @@ void Ledger::gradient_arrived(const MicrobatchId& microbatch, const Gradient& me
 }
 
 void Ledger::gradient_rejected(EntrySerial serial) {
-  Entry* e = entry(serial);
+  Entry* e = entries_.find(serial);
   SHOAL_CHECK(e != nullptr && is_on_device(e->state));
   ++counters_.non_finite;
   e->path.clear();
@@ -135,8 +135,8 @@ std::optional<Job> Ledger::release_job() {
 
 std::optional<Job> Ledger::next_job(bool shift_pending) {
   if (auto job = release_job()) return job;
-  for (const EntrySerial serial : active_)
-    if (find(serial)->state == EntryState::kUndoing)
+  for (const EntrySerial serial : entries_.active())
+    if (entries_.find(serial)->state == EntryState::kUndoing)
       return Job{.kind = JobKind::kUndo,
                  .serial = serial,
                  .slot = windows_.slot_of(serial).value_or(WindowSlot::kA),
@@ -147,8 +147,8 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
                .targets = window->targets(),
                .run_targets = window->run_targets};
   if (shift_pending && windows_.empty()) return Job{.kind = JobKind::kApplyShift};
-  for (const EntrySerial serial : active_) {
-    Entry& e = *entry(serial);
+  for (const EntrySerial serial : entries_.active()) {
+    Entry& e = *entries_.find(serial);
     if (e.state != EntryState::kQueued) continue;
     if (windows_.too_late(e.step, e.first_step)) {
       move(e, EntryState::kBackward);
@@ -160,8 +160,8 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
     move(e, EntryState::kBackward);
     return Job{.kind = JobKind::kBackward, .serial = serial, .slot = *slot};
   }
-  for (const EntrySerial serial : active_) {
-    Entry& e = *entry(serial);
+  for (const EntrySerial serial : entries_.active()) {
+    Entry& e = *entries_.find(serial);
     if (e.state != EntryState::kReady || windows_.too_early(e.step)) continue;
     move(e, EntryState::kForward);
     ++counters_.forwards;
@@ -171,7 +171,7 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
 }
 
 void Ledger::forward_done(EntrySerial serial, const ForwardResult& result, TimePoint now) {
-  Entry* e = entry(serial);
+  Entry* e = entries_.find(serial);
   SHOAL_CHECK(e != nullptr && is_on_device(e->state));
   e->forward_us = result.took_us;
   e->first_step = windows_.steps_made();
@@ -200,7 +200,7 @@ void Ledger::forward_done(EntrySerial serial, const ForwardResult& result, TimeP
 }
 
 void Ledger::backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool recomputed, std::uint32_t took_us) {
-  Entry* e = entry(serial);
+  Entry* e = entries_.find(serial);
   SHOAL_CHECK(e != nullptr && is_on_device(e->state));
   e->backward_us = took_us;
   backward_us_ = recent(backward_us_, took_us);
@@ -221,8 +221,7 @@ void Ledger::backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool 
 }
 
 void Ledger::end(Entry& e, std::string_view cause, bool device_done) {
-  for (const auto& [lease, claim] : e.leases) by_lease_.erase(lease);
-  const auto leases = std::exchange(e.leases, {});
+  const auto leases = entries_.unclaim_all(e);
   for (const auto& [lease, claim] : leases) port_.send(claim.holder, Gone{lease});
   if (e.state == EntryState::kUndoing) return;
   if (is_on_device(e.state) && !device_done) {
@@ -247,7 +246,7 @@ void Ledger::fail(Entry& e, BusyReason why, std::string_view cause) {
 }
 
 void Ledger::undo_done(EntrySerial serial, bool exact) {
-  Entry* e = entry(serial);
+  Entry* e = entries_.find(serial);
   SHOAL_CHECK(e != nullptr && e->state == EntryState::kUndoing);
   ++counters_.undone;
   counters_.inexact_undo += !exact;
@@ -260,7 +259,7 @@ void Ledger::undo_done(EntrySerial serial, bool exact) {
 void Ledger::secure(const std::vector<EntrySerial>& serials) {
   for (const EntrySerial serial : serials) {
     windows_.secure(serial);
-    Entry* e = entry(serial);
+    Entry* e = entries_.find(serial);
     if (e == nullptr || e->state != EntryState::kCommitted) continue;
     move(*e, EntryState::kMerged);
     say(EventKind::kMerged, *e);
@@ -270,32 +269,14 @@ void Ledger::secure(const std::vector<EntrySerial>& serials) {
   }
 }
 
-const Entry* Ledger::find(EntrySerial serial) const {
-  const auto it = entries_.find(serial);
-  return it == entries_.end() ? nullptr : &it->second;
-}
-
-const Entry* Ledger::find_live(const MicrobatchId& microbatch) const {
-  const auto it = live_.find(microbatch);
-  return it == live_.end() ? nullptr : find(it->second);
-}
-
-Entry* Ledger::entry(EntrySerial serial) { return const_cast<Entry*>(find(serial)); }
-Entry* Ledger::live_entry(const MicrobatchId& microbatch) { return const_cast<Entry*>(find_live(microbatch)); }
-
-Entry* Ledger::claimed(const Lease& lease) {
-  const auto it = by_lease_.find(lease);
-  return it == by_lease_.end() ? nullptr : entry(it->second);
-}
-
 void Ledger::say(EventKind kind, const Entry& e, std::string_view cause) {
   port_.write(entry_event(kind, e.microbatch, e.name, cause));
 }
 
 std::map<Session, std::vector<ProgressItem>> Ledger::progress() const {
   std::map<Session, std::vector<ProgressItem>> result;
-  for (const EntrySerial serial : active_) {
-    const Entry& e = *find(serial);
+  for (const EntrySerial serial : entries_.active()) {
+    const Entry& e = *entries_.find(serial);
     for (const auto& [lease, claim] : e.leases)
       result[claim.holder].push_back({lease, phase_of(e, courier_, windows_)});
   }
@@ -310,8 +291,8 @@ std::uint64_t Ledger::low_of(std::uint64_t trainer) const {
 // The last stage computes a backward behind each forward at once; elsewhere it waits for the next stage between them.
 std::uint32_t Ledger::queue_ms() const {
   double us = 0;
-  for (const EntrySerial serial : active_) {
-    const Entry& e = *find(serial);
+  for (const EntrySerial serial : entries_.active()) {
+    const Entry& e = *entries_.find(serial);
     if (!is_queued(e, windows_)) continue;
     const bool forward = e.state == EntryState::kReady || e.state == EntryState::kForward;
     if (forward) us += forward_us_;
@@ -321,15 +302,19 @@ std::uint32_t Ledger::queue_ms() const {
 }
 
 std::size_t Ledger::queued() const {
-  return static_cast<std::size_t>(std::count_if(
-      active_.begin(), active_.end(), [this](EntrySerial serial) { return is_queued(*find(serial), windows_); }));
+  return static_cast<std::size_t>(
+      std::count_if(entries_.active().begin(), entries_.active().end(),
+                    [this](EntrySerial serial) { return is_queued(*entries_.find(serial), windows_); }));
 }
 
-bool Ledger::quiet() const { return live() == 0 && windows_.empty() && settle_next_.empty() && drop_next_.empty(); }
+bool Ledger::quiet() const {
+  return entries_.live() == 0 && windows_.empty() && settle_next_.empty() && drop_next_.empty();
+}
 
 bool Ledger::step_ready(StepId step) const {
   if (!windows_.announced(step)) return false;
-  return std::none_of(active_.begin(), active_.end(), [&](EntrySerial serial) { return find(serial)->step == step; });
+  return std::none_of(entries_.active().begin(), entries_.active().end(),
+                      [&](EntrySerial serial) { return entries_.find(serial)->step == step; });
 }
 
 }  // namespace shoal

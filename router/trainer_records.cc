@@ -1,5 +1,6 @@
 #include "router/trainer_records.h"
 
+#include <optional>
 #include <utility>
 
 #include "common/byte_codec.h"
@@ -10,172 +11,118 @@ namespace {
 
 constexpr std::uint8_t kHeader = 1, kPath = 2, kDone = 3, kEnd = 4, kLife = 5, kBase = 6;
 
-void put(ByteWriter& out, const std::vector<Version>& versions) {
-  for (const Version version : versions) out.put(version.value);
-}
-
-std::vector<Version> get_versions(ByteReader& in, std::uint16_t stages) {
-  std::vector<Version> versions(stages);
-  for (Version& version : versions) version = Version(in.get<std::uint64_t>());
-  return versions;
-}
-
-void put(ByteWriter& out, const HeaderRecord& record) {
-  out.put(kHeader);
-  out.put(record.trainer);
-  out.put(record.stages);
-}
-
-void put(ByteWriter& out, const LifeRecord& record) {
-  out.put(kLife);
-  out.put(record.session.peer_tag);
-  out.put(record.session.incarnation);
-  out.put(record.cursor);
-  out.put(record.epoch);
-  out.put(record.samples);
-  out.bytes(record.text.bytes);
-}
-
-void put(ByteWriter& out, const PathRecord& record) {
-  out.put(kPath);
-  out.put(record.serial);
-  out.put(record.loss_sum);
-  out.put(record.targets);
-  for (const EntryName& entry_name : record.path) {
-    out.put(entry_name.session.peer_tag);
-    out.put(entry_name.session.incarnation);
-    out.put(entry_name.serial);
+// fields() says once what a record has, for the way to bytes and for the way back.
+struct Writing {
+  ByteWriter out;
+  void field(const std::string& value) { out.text(value); }
+  void field(const Digest& value) { out.bytes(value.bytes); }
+  void field(bool value) { out.put(static_cast<std::uint8_t>(value)); }
+  void field(FixedWidth auto value) { out.put(value); }
+  template <class Item>
+  void list(std::vector<Item>& items, auto each) {
+    out.put(static_cast<std::uint32_t>(items.size()));
+    for (Item& item : items) each(item);
   }
-}
+};
 
-void put(ByteWriter& out, const DoneRecord& record) {
-  out.put(kDone);
-  out.put(static_cast<std::uint32_t>(record.items.size()));
-  for (const DoneItem& item : record.items) {
-    out.put(item.serial);
-    out.put(item.stage);
-    out.put(static_cast<std::uint8_t>(item.lost));
-    out.text(item.cause);
+struct Reading {
+  ByteReader in;
+  void field(std::string& value) { value = in.text(); }
+  void field(Digest& value) {
+    for (std::uint8_t& byte : value.bytes) byte = in.get<std::uint8_t>();
   }
-  put(out, record.heard);
-  out.put(static_cast<std::uint8_t>(record.all));
-}
-
-void put(ByteWriter& out, const BaseRecord& record) {
-  out.put(kBase);
-  out.put(record.low);
-  out.put(record.targets);
-  out.put(record.lost.pairs);
-  put(out, record.heard);
-  out.put(static_cast<std::uint32_t>(record.lost.lines.size()));
-  for (const auto& [line, pairs] : record.lost.lines) {
-    const auto& [peer_tag, stage, cause] = line;
-    out.put(peer_tag);
-    out.put(stage.value);
-    out.text(cause);
-    out.put(pairs);
+  void field(bool& value) { value = in.get<std::uint8_t>() != 0; }
+  template <FixedWidth T>
+  void field(T& value) {
+    value = in.get<T>();
   }
-}
-
-void put(ByteWriter& out, const EndRecord&) { out.put(kEnd); }
-
-HeaderRecord get_header(ByteReader& in) {
-  HeaderRecord record;
-  record.trainer = in.get<std::uint64_t>();
-  record.stages = in.get<std::uint16_t>();
-  return record;
-}
-
-LifeRecord get_life(ByteReader& in) {
-  LifeRecord record;
-  record.session.peer_tag = in.get<std::uint64_t>();
-  record.session.incarnation = in.get<std::uint64_t>();
-  record.cursor = in.get<std::uint64_t>();
-  record.epoch = in.get<std::uint32_t>();
-  record.samples = in.get<std::uint64_t>();
-  for (std::uint8_t& byte : record.text.bytes) byte = in.get<std::uint8_t>();
-  return record;
-}
-
-PathRecord get_path(ByteReader& in, std::uint16_t stages) {
-  PathRecord record;
-  record.serial = in.get<std::uint64_t>();
-  record.loss_sum = in.get<double>();
-  record.targets = in.get<std::uint64_t>();
-  record.path.resize(stages);
-  for (EntryName& entry_name : record.path) {
-    entry_name.session.peer_tag = in.get<std::uint64_t>();
-    entry_name.session.incarnation = in.get<std::uint64_t>();
-    entry_name.serial = in.get<std::uint64_t>();
+  template <class Item>
+  void list(std::vector<Item>& items, auto each) {
+    for (auto count = in.get<std::uint32_t>(); count > 0 && !in.bad(); --count) each(items.emplace_back());
   }
-  return record;
+};
+
+void all(auto& io, auto&... values) { (io.field(values), ...); }
+
+void versions(auto& io, std::vector<Version>& by_stage) {
+  for (Version& version : by_stage) io.field(version.value);
 }
 
-DoneRecord get_done(ByteReader& in, std::uint16_t stages) {
-  DoneRecord record;
-  for (auto count = in.get<std::uint32_t>(); count > 0 && !in.bad(); --count) {
-    DoneItem& item = record.items.emplace_back();
-    item.serial = in.get<std::uint64_t>();
-    item.stage = in.get<std::uint16_t>();
-    item.lost = in.get<std::uint8_t>() != 0;
-    item.cause = in.text();
-  }
-  record.heard = get_versions(in, stages);
-  record.all = in.get<std::uint8_t>() != 0;
-  return record;
+void fields(auto& io, HeaderRecord& r) { all(io, r.trainer, r.stages); }
+
+void fields(auto& io, LifeRecord& r) {
+  all(io, r.session.peer_tag, r.session.incarnation, r.cursor, r.epoch, r.samples, r.text);
 }
 
-BaseRecord get_base(ByteReader& in, std::uint16_t stages) {
-  BaseRecord record;
-  record.low = in.get<std::uint64_t>();
-  record.targets = in.get<std::uint64_t>();
-  record.lost.pairs = in.get<std::uint64_t>();
-  record.heard = get_versions(in, stages);
-  for (auto count = in.get<std::uint32_t>(); count > 0 && !in.bad(); --count) {
-    const auto peer_tag = in.get<std::uint64_t>();
-    const StageId stage(in.get<std::uint16_t>());
-    const std::string cause(in.text());
-    record.lost.lines[{peer_tag, stage, cause}] += in.get<std::uint64_t>();
+void fields(auto& io, PathRecord& r) {
+  all(io, r.serial, r.loss_sum, r.targets);
+  for (EntryName& entry : r.path) all(io, entry.session.peer_tag, entry.session.incarnation, entry.serial);
+}
+
+void fields(auto& io, DoneRecord& r) {
+  io.list(r.items, [&](DoneItem& item) { all(io, item.serial, item.stage, item.lost, item.cause); });
+  versions(io, r.heard);
+  io.field(r.all);
+}
+
+void fields(auto& io, BaseRecord& r) {
+  struct Line {
+    std::uint64_t peer_tag = 0;
+    std::uint16_t stage = 0;
+    std::string cause{};
+    std::uint64_t pairs = 0;
+  };
+  std::vector<Line> lines;
+  for (const auto& [of, pairs] : r.lost.lines)
+    lines.push_back({std::get<0>(of), std::get<1>(of).value, std::get<2>(of), pairs});
+  all(io, r.low, r.targets, r.lost.pairs);
+  versions(io, r.heard);
+  io.list(lines, [&](Line& line) { all(io, line.peer_tag, line.stage, line.cause, line.pairs); });
+  for (const Line& line : lines) r.lost.lines[{line.peer_tag, StageId(line.stage), line.cause}] = line.pairs;
+}
+
+void fields(auto&, EndRecord&) {}
+
+std::uint8_t kind_of(const TrainerRecord& record) {
+  constexpr std::uint8_t kKinds[] = {kHeader, kLife, kPath, kDone, kBase, kEnd};  // in the order of TrainerRecord
+  return kKinds[record.index()];
+}
+
+std::optional<TrainerRecord> empty_record(std::uint8_t kind, std::uint16_t stages) {
+  switch (kind) {
+    case kHeader:
+      return HeaderRecord{};
+    case kLife:
+      return LifeRecord{};
+    case kPath:
+      return PathRecord{.path = std::vector<EntryName>(stages)};
+    case kDone:
+      return DoneRecord{.items = {}, .heard = std::vector<Version>(stages)};
+    case kBase:
+      return BaseRecord{.heard = std::vector<Version>(stages), .lost = {}};
+    case kEnd:
+      return EndRecord{};
+    default:
+      return std::nullopt;
   }
-  return record;
 }
 
 }  // namespace
 
 Error bad_trainer_record() { return make_error(ErrorCode::kCorrupt, "a record of the trainer's log does not parse"); }
 
-Bytes bytes_of(const TrainerRecord& record) {
-  ByteWriter out;
-  std::visit([&](const auto& r) { put(out, r); }, record);
-  return std::move(out).take();
+Bytes bytes_of(TrainerRecord record) {
+  Writing io;
+  io.field(kind_of(record));
+  std::visit([&](auto& r) { fields(io, r); }, record);
+  return std::move(io.out).take();
 }
 
 Result<TrainerRecord> parse_trainer_record(ByteView bytes, std::uint16_t stages) {
-  ByteReader in(bytes);
-  std::optional<TrainerRecord> record;
-  switch (in.get<std::uint8_t>()) {
-    case kHeader:
-      record = get_header(in);
-      break;
-    case kLife:
-      record = get_life(in);
-      break;
-    case kPath:
-      record = get_path(in, stages);
-      break;
-    case kDone:
-      record = get_done(in, stages);
-      break;
-    case kBase:
-      record = get_base(in, stages);
-      break;
-    case kEnd:
-      record = EndRecord{};
-      break;
-    default:
-      break;
-  }
-  if (!record || !in.whole()) return bad_trainer_record();
+  Reading io{ByteReader(bytes)};
+  std::optional<TrainerRecord> record = empty_record(io.in.get<std::uint8_t>(), stages);
+  if (record) std::visit([&](auto& r) { fields(io, r); }, *record);
+  if (!record || !io.in.whole()) return bad_trainer_record();
   return *std::move(record);
 }
 

@@ -57,9 +57,9 @@ struct BaseRecord {
 struct EndRecord {};  // the run is over
 using TrainerRecord = std::variant<HeaderRecord, LifeRecord, PathRecord, DoneRecord, BaseRecord, EndRecord>;
 
-Bytes bytes_of(const TrainerRecord& record);
+Bytes bytes_of(TrainerRecord record);
 Error bad_trainer_record();
-// A record of a run with so many stages. ERRORS: kCorrupt (bad_trainer_record).
+// `stages`: of the run. ERRORS: kCorrupt (bad_trainer_record).
 Result<TrainerRecord> parse_trainer_record(ByteView bytes, std::uint16_t stages);
 
 }  // namespace shoal

@@ -63,7 +63,7 @@ class ReplicaCheck {
   // Adds what the ledger says of `serial` to `sum`, and judges it against log, rounds and listings.
   void add_held(EntrySerial serial, bool settled, const char* where, GradientSum& sum) {
     const EntryName entry_name{session_, serial};
-    const Entry* entry = ledger_.find(serial);
+    const Entry* entry = ledger_.entries().find(serial);
     if (entry == nullptr)
       return problem("entry " + text_of(entry_name) + " is " + where + " and unknown to the ledger");
     if (is_on_device(entry->state)) return;  // its place is taken, its gradient is not there yet

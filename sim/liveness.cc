@@ -105,7 +105,7 @@ class WaitsFor {
       lines_.push_back(prepared.str());
     }
     std::size_t told = 0;
-    for (const auto& [serial, entry] : stage_peer->ledger().entries()) {
+    for (const auto& [serial, entry] : stage_peer->ledger().entries().all()) {
       if (is_final(entry.state) || ++told > kMicrobatchesTold) continue;
       of_entry(index, serial, entry);
     }

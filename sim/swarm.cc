@@ -82,7 +82,7 @@ class Swarm::Recorder final : public EventLog {
  private:
   std::optional<WeightStamp> stamp_of(const EventRecord& record) const {
     if (process_ == nullptr || record.event != EventKind::kCounted || !record.entry_name) return std::nullopt;
-    const Entry* entry = process_->peer->stage_peer()->ledger().find(record.entry_name->serial);
+    const Entry* entry = process_->peer->stage_peer()->ledger().entries().find(record.entry_name->serial);
     return entry == nullptr ? std::nullopt : std::optional(entry->stamp);
   }
 

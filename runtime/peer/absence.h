@@ -83,7 +83,7 @@ class Absence {
   // stage. REQUIRES: goes().
   std::string let_go();
   std::string give_up();
-  // This session ended, for whatever reason. `settled`: targets here that no round secured. REQUIRES: not leaving.
+  // This session is over, whatever ended it. `settled`: targets here that no round secured. REQUIRES: not leaving.
   void session_over(std::uint64_t settled);
 
   // ---- a pause without a session ----

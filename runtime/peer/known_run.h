@@ -28,7 +28,7 @@ struct KnownRun {
                               std::optional<std::uint64_t> memory_free) const;
   // What `spec` is served with from now on.
   void serve_in(const Room& room);
-  // The whole process's, estimated for the stage and its microbatches (stage_memory.h). REQUIRES: spec.
+  // Bytes of the whole process, estimated for the stage and its microbatches (stage_memory.h). REQUIRES: spec.
   std::uint64_t memory_needed(const PeerOptions& options) const;
 };
 

@@ -206,28 +206,20 @@ void StagePlace::fetch_first(const StageMembers& stage) {
 
 void StagePlace::on_message(const Remote& remote, const Message& message, TransferId transfer,
                             std::uint64_t frame_bytes) {
-  if (const auto* m = std::get_if<StateQuery>(&message)) return on_state_query(remote, *m);
-  if (const auto* m = std::get_if<ChunkQuery>(&message)) return on_chunk_query(remote, *m);
-  if (const auto* m = std::get_if<StateOffer>(&message)) return on_offer(remote, *m);
+  const PeerId& from = remote.peer;
+  if (const auto* m = std::get_if<StateQuery>(&message))
+    return of_base(m->version) ? base_->on_query(from, *m) : donor_ ? donor_->on_query(from, *m) : void();
+  if (const auto* m = std::get_if<ChunkQuery>(&message))
+    return of_base(m->version) ? base_->on_chunk_query(from, *m) : donor_ ? donor_->on_chunk_query(from, *m) : void();
+  if (const auto* m = std::get_if<StateOffer>(&message)) {
+    StateFetcher* const fetcher = fetcher_of(m->version);
+    return fetcher != nullptr ? fetcher->on_offer(from, *m) : void();
+  }
   if (const auto* m = std::get_if<Chunk>(&message)) return on_chunk(remote, *m, transfer, frame_bytes);
   const auto* const text = std::get_if<Extend>(&message);
   if (text != nullptr && texts_) return texts_->on_extend(remote, *text, transfer, frame_bytes);
   if (text == nullptr && peer_) return peer_->on_message(remote, message, transfer, frame_bytes);
-  if (transfer != 0) env_.transport.refuse(remote.peer, transfer);
-}
-
-void StagePlace::on_state_query(const Remote& remote, const StateQuery& query) {
-  if (of_base(query.version)) return base_->on_query(remote.peer, query);
-  if (donor_) donor_->on_query(remote.peer, query);
-}
-
-void StagePlace::on_chunk_query(const Remote& remote, const ChunkQuery& query) {
-  if (of_base(query.version)) return base_->on_chunk_query(remote.peer, query);
-  if (donor_) donor_->on_chunk_query(remote.peer, query);
-}
-
-void StagePlace::on_offer(const Remote& remote, const StateOffer& offer) {
-  if (StateFetcher* fetcher = fetcher_of(offer.version)) fetcher->on_offer(remote.peer, offer);
+  if (transfer != 0) env_.transport.refuse(from, transfer);
 }
 
 void StagePlace::on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes) {

@@ -115,9 +115,6 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   void on_fetched(Bytes image) override;
   void on_waiting(const std::string& why) override;
 
-  void on_state_query(const Remote& remote, const StateQuery& query);
-  void on_chunk_query(const Remote& remote, const ChunkQuery& query);
-  void on_offer(const Remote& remote, const StateOffer& offer);
   void on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes);
   void begin();  // the executor is here
   void begin_base();

@@ -31,7 +31,7 @@ std::optional<BusyReason> evaluation_refused(const Forward& message, const Stage
 }
 
 std::shared_ptr<EntryTensors> EntryDesk::tensors_of(const MicrobatchId& microbatch) const {
-  const Entry* entry = ledger_.find_live(microbatch);
+  const Entry* entry = ledger_.entries().find_live(microbatch);
   SHOAL_CHECK(entry != nullptr);
   return tensors_.at(entry->name.serial);
 }
@@ -119,12 +119,12 @@ void EntryDesk::on_branch(const MicrobatchId& microbatch, const Session& to, con
   const auto tensors = tensors_of(microbatch);
   const auto delta = tensors->sent_deltas.find(lease);
   if (delta == tensors->sent_deltas.end()) return;  // no codec with bases
-  bases_.settled(to, ledger_.find_live(microbatch)->sample,
+  bases_.settled(to, ledger_.entries().find_live(microbatch)->sample,
                  delta->second ? tensors->output.after_delta : tensors->output.after_key);
 }
 
 void EntryDesk::on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes> frames) {
-  const Entry* entry = ledger_.find_live(microbatch);
+  const Entry* entry = ledger_.entries().find_live(microbatch);
   if (entry == nullptr) return;
   const bool train = entry->kind == ForwardKind::kTrain;
   std::string refusal =
@@ -184,7 +184,7 @@ void EntryDesk::refuse_frames(const Session& from, TransferId transfer) {
 }
 
 void EntryDesk::discard(EntrySerial serial) {
-  const Entry* entry = ledger_.find(serial);
+  const Entry* entry = ledger_.entries().find(serial);
   const auto kept = tensors_.find(serial);
   if (entry != nullptr && is_final(entry->state) && kept != nullptr && !kept->after.empty())
     bases_.keep(entry->transfer_from, entry->sample, std::move(kept->after));

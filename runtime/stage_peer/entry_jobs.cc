@@ -86,7 +86,7 @@ void EntryJobs::forward(EntrySerial serial) {
     Result<ForwardOutput> output = make_error(ErrorCode::kMalformed, "");
   };
   auto tensors = tensors_.at(serial);
-  const Entry& entry = *ledger_.find(serial);
+  const Entry& entry = *ledger_.entries().find(serial);
   const bool evaluate = entry.kind == ForwardKind::kEvaluate;
   auto outcome = std::make_shared<Outcome>(Outcome{edges_.activation_coder(entry, *tensors)});
   const TimePoint started = session_.loop.now();
@@ -116,7 +116,7 @@ void EntryJobs::forward(EntrySerial serial) {
         ForwardResult result;
         result.ok = ok;
         result.frame_bytes = frames.key.size();
-        result.base = edges_.known_base(ledger_.find(serial)->sample, frames);
+        result.base = edges_.known_base(ledger_.entries().find(serial)->sample, frames);
         tensors->output = outcome->coder.take_made();
         tensors->after = outcome->coder.take_after();
         if (ok) {
@@ -183,7 +183,7 @@ void EntryJobs::backward(const Job& job) {
 
 void EntryJobs::note_memory(const Error& error) {
   if (error.code != ErrorCode::kTooLarge) return;
-  const auto left = credits_.out_of_memory(ledger_.live());
+  const auto left = credits_.out_of_memory(ledger_.entries().live());
   if (!left) return;  // more are here than may be by now
   if (*left == 0) return session_.owner.on_out_of_memory(error.message);
   log_warning("stage ", session_.spec.stage, ": memory ended in a pass: from now on it takes ", *left,
@@ -192,7 +192,7 @@ void EntryJobs::note_memory(const Error& error) {
 }
 
 void EntryJobs::note_refused(EntrySerial serial, std::string_view why, std::string_view role) {
-  const Entry& entry = *ledger_.find(serial);
+  const Entry& entry = *ledger_.entries().find(serial);
   session_.events.write(entry_event(EventKind::kRefused, entry.microbatch, EntryName{session_.self, serial},
                                     std::string(why) + " " + std::string(role) +
                                         (entry.above.empty() ? "" : " from " + short_name(entry.above.back()))));

@@ -76,7 +76,7 @@ void StagePeer::leave() {
 bool StagePeer::quiet() const { return ledger_.quiet() && device_.idle() && rounds_.quiet(); }
 
 std::string StagePeer::waiting_for() const {
-  std::string text = std::to_string(ledger_.live()) + " open entries";
+  std::string text = std::to_string(ledger_.entries().live()) + " open entries";
   if (rounds_.active()) text += ", a round";
   if (const auto missed = rounds_.behind()) text += ", the state of version " + std::to_string(missed->value);
   return text;
@@ -247,7 +247,7 @@ StagePeerStatus StagePeer::status() const {
   status.job_ms = job_ms();
   status.longest_ms = milliseconds_up(device_.longest_of_kind());
   status.longest_job = device_.longest();
-  status.live = ledger_.live();
+  status.live = ledger_.entries().live();
   status.queued = ledger_.queued();
   status.parked = courier_.hops().parked();
   status.queue_ms = ledger_.queue_ms();

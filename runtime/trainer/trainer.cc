@@ -54,6 +54,7 @@ Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& 
       in_flight_(flight_limits(options_.config)),
       follower_(in_flight_.full, in_flight_.most, std::max<std::uint64_t>(1, options_.config.pipeline.replicas),
                 options_.config.pipeline.stages),
+      commits_(commit_items_max(options_.config.pipeline.stages)),
       steps_(options_.config),
       lines_(options_.config),
       held_back_(options_.config.sync.inner_batch + options_.config.targets_per_microbatch(),
@@ -128,7 +129,7 @@ void Trainer::take_up() {
     if (const CommitBook::Logged* logged = env_.book.find(id))
       write(commit_event(id, logged->path, logged->loss_sum / static_cast<double>(logged->targets), logged->targets));
   }
-  queue_commits(env_.book.outstanding());
+  commits_.add(env_.book.outstanding());
   schedule_tick();
 }
 
@@ -198,7 +199,7 @@ void Trainer::on_waiting(const Remote& from, const Waiting& message) {
   if (is(TrainerPhase::kStopped) || !neighbours_.admits(from)) return;
   if (const auto stage = neighbours_.roster().stage_of(from.session))
     if (auto decided = env_.book.ask(message.microbatch, *stage, from.session))
-      queue_commits({{from.session, {*std::move(decided)}}});
+      commits_.add({{from.session, {*std::move(decided)}}});
 }
 
 void Trainer::on_won(const MicrobatchId& microbatch, const Gradient& gradient, std::vector<Bytes>) {
@@ -271,8 +272,8 @@ void Trainer::on_durable(const MicrobatchId& microbatch) {
   for (const CommitBook::Listing& listing : env_.book.durable(microbatch)) list(listing);
   write(commit_event(microbatch, gradient.path, gradient.loss_sum / static_cast<double>(gradient.targets),
                      gradient.targets));
-  queue_commits(env_.book.commits_for(microbatch));
-  queue_commits(env_.book.answers(microbatch));
+  commits_.add(env_.book.commits_for(microbatch));
+  commits_.add(env_.book.answers(microbatch));
   courier_.commit(microbatch);
   frames_.erase(microbatch);
   count(microbatch, gradient);
@@ -280,26 +281,12 @@ void Trainer::on_durable(const MicrobatchId& microbatch) {
   issue();
 }
 
-void Trainer::queue_commits(const std::map<Session, std::vector<CommitItem>>& commits) {
-  for (const auto& [session, items] : commits) {
-    auto& queue = commits_[session];
-    queue.insert(queue.end(), items.begin(), items.end());
-  }
-}
-
 void Trainer::flush_commits() {
-  for (auto& [session, items] : std::exchange(commits_, {})) {
-    const std::size_t batch = commit_items_max(options_.config.pipeline.stages);
-    for (std::size_t first = 0; first < items.size(); first += batch) {
-      Commit message;
-      message.items.assign(items.begin() + static_cast<std::ptrdiff_t>(first),
-                           items.begin() + static_cast<std::ptrdiff_t>(std::min(items.size(), first + batch)));
-      message.lows = {{options_.trainer_id, env_.book.low()}};
-      message.run_targets = env_.book.committed_targets();
-      message.run_loss = lines_.loss();
-      neighbours_.send(session, std::move(message));
-    }
-  }
+  Commit frame;
+  frame.lows = {{options_.trainer_id, env_.book.low()}};
+  frame.run_targets = env_.book.committed_targets();
+  frame.run_loss = lines_.loss();
+  commits_.flush(frame, [this](const Session& to, Commit message) { neighbours_.send(to, std::move(message)); });
 }
 
 void Trainer::schedule_tick() {
@@ -316,7 +303,7 @@ void Trainer::tick() {
   courier_.tick(now, {{options_.trainer_id, env_.book.low()}, evaluator_.low()});
   if (now >= next_repeat_) {
     next_repeat_ = now + options_.config.lease() / 4;
-    queue_commits(env_.book.outstanding());
+    commits_.add(env_.book.outstanding());
     look_for_full();
     if (env_.book.done().dirty()) {  // lazily: what is lost of it is found again after a restart
       env_.log.append(env_.book.done_record());

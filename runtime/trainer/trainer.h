@@ -27,6 +27,7 @@
 #include "runtime/config/config.h"
 #include "runtime/data/samples.h"
 #include "runtime/plan/flight_plan.h"
+#include "runtime/trainer/commit_queue.h"
 #include "runtime/trainer/evaluator.h"
 #include "runtime/trainer/flight_follower.h"
 #include "runtime/trainer/line_book.h"
@@ -140,7 +141,6 @@ class Trainer final : private HopOwner {
   void decide(const MicrobatchId& microbatch, const Gradient& gradient);
   void sync_log(std::function<void()> durable);
   void on_durable(const MicrobatchId& microbatch);
-  void queue_commits(const std::map<Session, std::vector<CommitItem>>& commits);
   void flush_commits();
   void count(const MicrobatchId& microbatch, const Gradient& gradient);
   void announce(StepId step);
@@ -165,8 +165,8 @@ class Trainer final : private HopOwner {
     TimePoint issued;
   };
   std::map<MicrobatchId, Open> frames_;
-  std::map<MicrobatchId, Gradient> deciding_;           // logged, not durable yet
-  std::map<Session, std::vector<CommitItem>> commits_;  // to go out with the next flush
+  std::map<MicrobatchId, Gradient> deciding_;  // logged, not durable yet
+  CommitQueue commits_;
   std::unordered_map<SampleId, Session> took_;  // with codecs that keep bases: the session of stage 0 that counted last
   StepBook steps_;
   LineBook lines_;

@@ -207,7 +207,7 @@ bool World::finished() {
     if (!peer->running()) return false;
   // Claims of branches that lost fall within L a hop; then nothing is left of what was decided.
   return std::all_of(members_.begin(), members_.end(), [](PeerActor* p) {
-    return p->ledger().entries().empty() && p->ledger().quiet() && !p->device_busy() &&
+    return p->ledger().entries().all().empty() && p->ledger().quiet() && !p->device_busy() &&
            p->courier().hops().size() == 0 && !p->round_pending;
   });
 }

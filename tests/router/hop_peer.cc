@@ -87,7 +87,7 @@ void PeerActor::on_members(const MemberList& list) {
 
 void PeerActor::on_link_down(const Session& session) {
   std::erase_if(inputs_, [&](const auto& item) {
-    const Entry* entry = ledger_.find(item.second);
+    const Entry* entry = ledger_.entries().find(item.second);
     return entry == nullptr || entry->transfer_from == session;
   });
   courier_.on_link_down(remote_of(session), world_.now());
@@ -175,7 +175,7 @@ void PeerActor::pump() {
   busy_ = true;
   if (job->kind == JobKind::kInnerStep)
     for (const auto& [serial, entry] : windows_.at(job->slot)->entries)
-      if (const Entry* e = ledger_.find(serial); e == nullptr || e->state != EntryState::kCommitted)
+      if (const Entry* e = ledger_.entries().find(serial); e == nullptr || e->state != EntryState::kCommitted)
         world_.violate("an inner step with an entry that is not committed");
   const auto fixed = job_time.find(job->kind);
   Duration time = fixed != job_time.end() ? fixed->second : world_.job_duration();
@@ -194,8 +194,8 @@ void PeerActor::job_done(const Job& job) {
     case JobKind::kForward:
     case JobKind::kEvaluate: {
       if (!kept_.contains(job.serial)) return world_.violate("a forward without its input");
-      const MicrobatchId id = ledger_.find(job.serial)->microbatch;
-      const bool delta = !ledger_.find(job.serial)->key_lease;
+      const MicrobatchId id = ledger_.entries().find(job.serial)->microbatch;
+      const bool delta = !ledger_.entries().find(job.serial)->key_lease;
       if (delta && world_.base_lost()) {
         if (ledger_.base_missing(job.serial)) return;
         return ledger_.forward_done(job.serial, {}, now);
@@ -228,7 +228,7 @@ void PeerActor::check_window(WindowSlot slot) {
   CountTag sum = 0;
   if (const Windows::Window* window = windows_.at(slot)) {
     for (const auto& [serial, entry] : window->entries) {
-      const Entry* e = ledger_.find(serial);
+      const Entry* e = ledger_.entries().find(serial);
       if (e == nullptr) return world_.violate("a window holds an entry that the ledger forgot");
       if (!is_on_device(e->state)) sum += count_tag(e->microbatch);  // its place is taken before the device adds it
     }
@@ -243,9 +243,9 @@ void PeerActor::check() {
   check_window(WindowSlot::kA);
   check_window(WindowSlot::kB);
   if (ledger_.counters().inexact_undo > 0) world_.violate("an inexact undo");
-  if (ledger_.live() > world_.options().credits + 2) world_.violate("more live entries than credits");
+  if (ledger_.entries().live() > world_.options().credits + 2) world_.violate("more live entries than credits");
   std::set<MicrobatchId> live;
-  for (const auto& [serial, e] : ledger_.entries()) {
+  for (const auto& [serial, e] : ledger_.entries().all()) {
     if (!is_final(e.state) && !live.insert(e.microbatch).second) world_.violate("two live entries of one microbatch");
     if (e.leases.size() > Ledger::kLeasesMax) world_.violate("too many claims on one entry");
     if (e.state < EntryState::kEnding && e.leases.empty() && !ledger_.hearsay().keeps(serial))
@@ -256,7 +256,7 @@ void PeerActor::check() {
 // ---- ports ----
 
 std::vector<Bytes> PeerActor::frames_of(const Session& to, const Forward& message, bool key) {
-  const Entry* entry = ledger_.find_live(message.microbatch);
+  const Entry* entry = ledger_.entries().find_live(message.microbatch);
   if (entry == nullptr || !kept_.contains(entry->name.serial)) world_.violate("a Forward without its input");
   return Actor::frames_of(to, message, key);
 }

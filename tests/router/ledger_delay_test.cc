@@ -112,7 +112,7 @@ TEST_F(LateGradientTest, IsAnsweredDroppedEachTimeAndForgottenBelowTheLowWaterMa
   EXPECT_EQ(answers(rig), (std::vector{CommitState::kDropped, CommitState::kDropped}));
   EXPECT_TRUE(rig.work_all().empty()) << "the executor knows it no more, and no step is due";
   rig.ledger.on_lows({{id(0).trainer, 1}});
-  EXPECT_EQ(rig.ledger.find(old), nullptr);
+  EXPECT_EQ(rig.ledger.entries().find(old), nullptr);
 }
 
 TEST_F(LateGradientTest, EndsWithItsClaimAndIsNotTakenOutOfAnything) {
@@ -120,7 +120,7 @@ TEST_F(LateGradientTest, EndsWithItsClaimAndIsNotTakenOutOfAnything) {
   const EntrySerial old = three_steps_late(rig);
   rig.work_all();
   rig.release(2, 0);
-  EXPECT_EQ(rig.ledger.find(old), nullptr);
+  EXPECT_EQ(rig.ledger.entries().find(old), nullptr);
   EXPECT_EQ(rig.ledger.counters().undone, 0u);
 }
 

@@ -129,7 +129,7 @@ class LedgerRig : private LedgerPort, private HopOwner, private Links {
   }
 
   std::optional<EntryState> state(EntrySerial serial) const {
-    const auto* entry = ledger.find(serial);
+    const auto* entry = ledger.entries().find(serial);
     return entry == nullptr ? std::nullopt : std::optional(entry->state);
   }
   template <class T>

@@ -33,7 +33,7 @@ TEST(LedgerTest, WithoutCreditItIsBusyAndARecoveryHasCreditsOfItsOwn) {
   EXPECT_TRUE(rig.forward(2, 2, 99, GradientHint{session(60), entry_name(60, 1)}));
   EXPECT_FALSE(rig.forward(2, 3, 98, GradientHint{session(60), entry_name(60, 2)}));
   EXPECT_TRUE(rig.told_busy(2, BusyReason::kNoCredit));
-  EXPECT_EQ(rig.ledger.live(), 3u);
+  EXPECT_EQ(rig.ledger.entries().live(), 3u);
 }
 
 TEST(LedgerTest, TheWordOfAQueueCountsForwardAndBackwardApart) {
@@ -114,7 +114,7 @@ TEST(LedgerTest, ASecondBranchJoinsInEveryLiveStateAndNothingIsComputedAgain) {
     EXPECT_EQ(rig.ledger.counters().forwards, 1u);
     EXPECT_EQ(rig.ledger.counters().counted, 1u);
     EXPECT_EQ(rig.take_sent<Gradient>(2).size() + rig.take_sent<Gradient>(3).size(), steps == 2 ? 0u : 2u);
-    EXPECT_EQ(rig.ledger.find(entry)->above.back(), session(3)) << "the newer way";
+    EXPECT_EQ(rig.ledger.entries().find(entry)->above.back(), session(3)) << "the newer way";
   }
 }
 
@@ -149,7 +149,7 @@ TEST(LedgerTest, ARepeatedForwardIsIgnored) {
   rig.sent.clear();
   EXPECT_FALSE(rig.forward(2, 0));
   EXPECT_TRUE(rig.sent.empty());
-  EXPECT_EQ(rig.ledger.live(), 1u);
+  EXPECT_EQ(rig.ledger.entries().live(), 1u);
   EXPECT_EQ(rig.refused, std::vector{rig.transfer}) << "its frames are not wanted";
   // Also after the COMMIT.
   rig.work_all();
@@ -166,7 +166,7 @@ TEST(LedgerTest, AHintBeforeTheGradientIsFollowedOnce) {
   const EntrySerial entry = rig.accept(1, 0);
   rig.ledger.on_hint(session(1), Hint{lease(1, 0), hint}, rig.now);
   EXPECT_TRUE(rig.take_sent<Take>(60).empty()) << "not before our own forward is done: the courier's hop carries it";
-  EXPECT_EQ(rig.ledger.find(entry)->hint->entry_name, hint.entry_name);
+  EXPECT_EQ(rig.ledger.entries().find(entry)->hint->entry_name, hint.entry_name);
   rig.work();
   EXPECT_EQ(rig.take_sent<Take>(60).size(), 1u);
   rig.ledger.on_hint(session(1), Hint{lease(1, 0), hint}, rig.now);
@@ -341,7 +341,7 @@ TEST(LedgerTest, LowEndsWhatIsUncommittedAndForgetsWhatIsMerged) {
   rig.ledger.secure({merged});
   EXPECT_EQ(rig.state(merged), std::nullopt);
   rig.work_all();
-  EXPECT_TRUE(rig.ledger.entries().empty());
+  EXPECT_TRUE(rig.ledger.entries().all().empty());
   EXPECT_TRUE(rig.windows.stepped().empty());
   rig.sent.clear();
   rig.commit(0, {rig.own(merged)});

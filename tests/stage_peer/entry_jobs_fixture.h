@@ -137,7 +137,7 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
     return result;
   }
   std::optional<EntryState> state_of(std::uint64_t serial) {
-    const Entry* entry = ledger.find_live(naming::id(serial));
+    const Entry* entry = ledger.entries().find_live(naming::id(serial));
     return entry == nullptr ? std::nullopt : std::optional(entry->state);
   }
   CountTag counted() { return executor->arena().tag(ArenaRole::kAccumulatorA); }

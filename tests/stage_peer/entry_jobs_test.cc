@@ -158,7 +158,7 @@ TEST_F(EntryJobsTest, AnUndoThatFailsEndsTheSession) {
   const Truth truth = truth_of(1);
   forward(1, raw(truth.activation_in, TensorRole::kActivation));
   backward(1, raw(truth.gradient_in, TensorRole::kGradient));
-  const EntrySerial serial = ledger.find_live(naming::id(1))->name.serial;
+  const EntrySerial serial = ledger.entries().find_live(naming::id(1))->name.serial;
   ASSERT_TRUE(executor->undo(serial).ok());
   ledger.on_release(naming::session(kAbove), Release{naming::lease(kAbove, 1)});
   ASSERT_TRUE(jobs.start(ledger.next_job(false)));
