@@ -14,6 +14,18 @@ namespace shoal {
 
 namespace {
 constexpr std::uint64_t kCopiesOfAny = 2;  // what is computed on, and the anchor
+
+// Bytes of `device`, as choose_device names it: all of a GPU, what this machine has left now; none: not known.
+std::optional<std::uint64_t> device_memory(const std::string& device) {
+  if (device == "cpu") {
+    const std::uint64_t left = available_memory();
+    return left > 0 ? std::optional(left) : std::nullopt;
+  }
+  const CudaReport report = probe_cuda();
+  const auto index = static_cast<std::size_t>(std::atoi(device.c_str() + device.find(':') + 1));
+  return index < report.devices.size() ? std::optional(report.devices[index].memory_bytes) : std::nullopt;
+}
+
 }  // namespace
 
 void add_compute_options(Command& command, ComputeOptions& options, const char* devices) {
@@ -38,16 +50,6 @@ Status check_memory(const std::string& what, std::span<const StageSpec> specs, s
                         std::to_string(needed >> 20) + " MiB; this machine has " + std::to_string(*left >> 20) +
                         " MiB left now. HINT: end other programs, raise this container's limit, lower [model] layers "
                         "or dim or [data] sequences, or raise [pipeline] stages and share them among more machines");
-}
-
-std::optional<std::uint64_t> device_memory(const std::string& device) {
-  if (device == "cpu") {
-    const std::uint64_t left = available_memory();
-    return left > 0 ? std::optional(left) : std::nullopt;
-  }
-  const CudaReport report = probe_cuda();
-  const auto index = static_cast<std::size_t>(std::atoi(device.c_str() + device.find(':') + 1));
-  return index < report.devices.size() ? std::optional(report.devices[index].memory_bytes) : std::nullopt;
 }
 
 std::optional<std::uint64_t> memory_left(const std::string& device) {

@@ -27,10 +27,8 @@ void add_compute_options(Command& command, ComputeOptions& options, const char* 
 // to say. ERRORS: kTooLarge, choose_device's.
 Status check_memory(const std::string& what, std::span<const StageSpec> specs, std::uint64_t copies,
                     const ComputeOptions& options, std::uint64_t more_bytes = 0);
-// Bytes of `device`, as choose_device names it: all of a GPU, what this machine has left now; none: not known.
-std::optional<std::uint64_t> device_memory(const std::string& device);
-// Bytes that this process may come to there as things stand now, with what it has already; none: not known. On a GPU
-// the first call takes seconds.
+// Bytes that this process may come to on `device`, as choose_device names it, as things stand now, with what it has
+// already; none: not known. On a GPU the first call takes seconds.
 std::optional<std::uint64_t> memory_left(const std::string& device);
 inline constexpr std::uint64_t kCopiesInTraining = 4;  // at least: parameters, both moments, an accumulator
 // The factory's errors: check_memory's, the executor's.

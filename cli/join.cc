@@ -222,7 +222,6 @@ class JoinProgram final : private Peer::Owner {
                         .absence_time = from_seconds(arguments_.wait_s),
                         .once = arguments_.once};
     options.on_processor = device_name_ == "cpu";
-    options.device_memory = device_memory(device_name_);
     if (options.on_processor) options.program_bytes = measured_program_bytes();
     options.checkpoint_folders = checkpoint_folders_;
     if (!home_->is_temporary()) options.base_folder = home_->path() + "/base";
@@ -240,7 +239,6 @@ class JoinProgram final : private Peer::Owner {
                            arguments_.compute](const RunConfig& config) { return executor_factory(config, compute); },
         .storage = storage_.get()};
     environment.free_caches = [device = device_name_] { free_device_caches(device); };
-    if (options.on_processor) environment.memory_used = [] { return std::optional(resident_memory().now); };
     // What the first answer takes, the loop does not wait for; where hours are lent, a GPU is not opened before they
     // begin.
     if (arguments_.memory_mebibytes == 0 && arguments_.hours.empty()) (void)memory_left(device_name_);

@@ -43,7 +43,6 @@ void Courier::take(const MicrobatchId& microbatch, const GradientHint& hint, Tim
   Hop* const hop = hops_.find(microbatch);
   if (hop == nullptr || hop->won) return;
   if (hop->child_of(hint.session) != nullptr) return;  // a claim there stands already
-  ++counters_.repoints;
   hops_.make_room(*hop, kChildrenMax + 1);
   ask_peer(*hop, hint.session, hint, now);
 }
@@ -139,17 +138,13 @@ void Courier::on_have(const Session& from, const Have& message, TimePoint now) {
 void Courier::on_gone(const Session& from, const Gone& message, TimePoint now) {
   Hop* hop = hops_.find(message.lease, from);
   if (hop == nullptr || hop->won) return;  // won: what is counted below may be lost; Commit will find out
-  ++counters_.gone;
   note_answer(*hop, *hop->child_of(message.lease), now);
   lose_child(*hop, message.lease, now);
 }
 
 void Courier::on_gradient_header(const Remote& from, const Gradient& message, TransferId transfer, TimePoint now) {
   Hop* hop = hops_.find(message.lease, from.session);
-  if (hop == nullptr) {
-    ++counters_.late;
-    hops_.release(from.session, message.lease);
-  }
+  if (hop == nullptr) hops_.release(from.session, message.lease);
   if (hop == nullptr || hop->won) {
     if (transfer != 0) neighbours_.refuse(from, transfer);
     return;
@@ -165,10 +160,7 @@ void Courier::on_gradient_header(const Remote& from, const Gradient& message, Tr
 
 void Courier::on_gradient(const Session& from, const Gradient& message, std::vector<Bytes> frames, TimePoint now) {
   Hop* hop = hops_.find(message.lease, from);
-  if (hop == nullptr) {
-    ++counters_.late;
-    return hops_.release(from, message.lease);
-  }
+  if (hop == nullptr) return hops_.release(from, message.lease);
   if (hop->won) return;  // a repeat
   Hop::Child* child = hop->child_of(message.lease);
   if (hop->spec.kind == ForwardKind::kTrain) {  // what has no backward tells nothing of the time of what has one

@@ -39,11 +39,9 @@ struct CourierOptions {
 };
 
 struct CourierCounters {
-  std::uint64_t branches = 0;  // children beyond a hop's first
-  std::uint64_t timers = 0;    // hop timers that fired
-  std::uint64_t busy = 0, gone = 0, repoints = 0, late = 0, key_frames = 0;
+  std::uint64_t branches = 0;   // children beyond a hop's first
+  std::uint64_t busy = 0;       // refusals
   std::uint64_t stranded = 0;   // times that a hop became so
-  std::uint64_t forged = 0;     // paths that did not begin with an entry of their sender
   std::uint64_t looked_at = 0;  // hops, by ticks: none that is committed
 };
 

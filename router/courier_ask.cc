@@ -165,15 +165,11 @@ Result<TransferId> Courier::send_forward(const Hop& hop, const Lease& lease, con
 
 void Courier::on_need_key_frame(const Session& from, const NeedKeyFrame& message, TimePoint now) {
   Hop* hop = hops_.find(message.lease, from);
-  if (hop == nullptr) {
-    ++counters_.late;
-    return hops_.release(from, message.lease);
-  }
+  if (hop == nullptr) return hops_.release(from, message.lease);
   Hop::Child* child = hop->child_of(message.lease);
   note_answer(*hop, *child, now);
   if (hop->won || hop->committed || child->key_asked) return;
   child->key_asked = true;
-  ++counters_.key_frames;
   // The entry that it had joined lost its feeder: it waits for us now.
   if (child->phase != HopPhase::kForward) enter(*hop, *child, HopPhase::kForward, now);
   const MicrobatchId id = hop->spec.microbatch;
@@ -188,7 +184,6 @@ void Courier::on_need_key_frame(const Session& from, const NeedKeyFrame& message
 }
 
 void Courier::on_forged_path(const Session& from, const MicrobatchId& microbatch, TimePoint now) {
-  ++counters_.forged;
   const bool rests = health_.why_not(from, now, WhyNot::kUnfit) == WhyNot::kUnfit;
   if (!rests && neighbours_.is_last(from, now)) {
     if (const auto times = said_.due(short_name(from) + "forged", now))
@@ -210,7 +205,6 @@ void Courier::on_forged_path(const Session& from, const MicrobatchId& microbatch
 }
 
 void Courier::fire(Hop& hop, std::string_view cause, TimePoint now) {
-  ++counters_.timers;
   Hop::Child& newest = hop.children.back();
   newest.overdue = true;
   const auto ms = [](Duration d) {

@@ -100,7 +100,6 @@ std::optional<BusyReason> Ledger::refusal(const Session& from, const Forward& me
 void Ledger::answer_live(Entry& e, const Session& from, const Forward& message, TransferId transfer, TimePoint now) {
   if (e.state >= EntryState::kEnding || e.leases.size() >= kLeasesMax)  // ended: a fresh entry follows
     return busy(from, message.lease, BusyReason::kCrowded, transfer);
-  ++counters_.joined;
   if (transfer != 0) port_.refuse_frames(from, transfer);
   add_lease(e, from, message.lease, message.above, now);
   say(EventKind::kJoined, e);
@@ -194,7 +193,6 @@ void Ledger::commit_item(const CommitItem& item, CommitAck& ack) {
     ack.items.push_back({id, entry_name, CommitState::kMerged});
     return;
   }
-  ++counters_.gone;
   port_.write(entry_event(EventKind::kCommitGone, id, entry_name));
   close_microbatch(id);
   ack.items.push_back({id, entry_name, CommitState::kGone});
@@ -202,7 +200,6 @@ void Ledger::commit_item(const CommitItem& item, CommitAck& ack) {
 
 void Ledger::settle(Entry& e) {
   move(e, e.state == EntryState::kLate ? EntryState::kDropped : EntryState::kCommitted);
-  ++counters_.committed;
   say(EventKind::kSettled, e);
   courier_.commit(e.microbatch);
   port_.discard(e.name.serial);
@@ -300,10 +297,7 @@ void Ledger::tick(TimePoint now) {
       port_.ask_trainer(waiting);  // what was decided, it alone knows
     }
   }
-  for (const Lease& lease : expired) {
-    ++counters_.expired;
-    drop_lease(lease, "expired");
-  }
+  for (const Lease& lease : expired) drop_lease(lease, "expired");
   const auto ask = [this](EntrySerial serial) {
     return port_.ask_trainer({entries_.find(serial)->microbatch, {options_.self, serial}, {}});
   };
@@ -332,7 +326,6 @@ void Ledger::drop_lease(const Lease& lease, std::string_view cause) {
 }
 
 void Ledger::busy(const Session& to, const Lease& lease, BusyReason why, TransferId transfer) {
-  ++counters_.refused;
   if (transfer != 0) port_.refuse_frames(to, transfer);
   port_.send(to, Busy{lease, why, queue_ms()});
 }

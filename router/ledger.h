@@ -76,8 +76,7 @@ struct LedgerOptions {
 };
 
 struct LedgerCounters {
-  std::uint64_t accepted = 0, joined = 0, refused = 0, counted = 0, undone = 0, committed = 0, gone = 0, recomputed = 0,
-                non_finite = 0, inexact_undo = 0, expired = 0, forwards = 0, dropped = 0, key_frames = 0, late = 0;
+  std::uint64_t accepted = 0, counted = 0, undone = 0, recomputed = 0;  // entries
 };
 
 class Ledger {

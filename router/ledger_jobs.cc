@@ -90,7 +90,6 @@ bool Ledger::ask_key_frame(Entry& e) {
   if (chosen == e.leases.end()) return false;
   e.key_lease = chosen->first;
   e.transfer_from = chosen->second.holder;
-  ++counters_.key_frames;
   say(EventKind::kNeedKeyFrame, e);
   port_.send(e.transfer_from, NeedKeyFrame{chosen->first});
   return true;
@@ -116,7 +115,6 @@ void Ledger::gradient_arrived(const MicrobatchId& microbatch, const Gradient& me
 void Ledger::gradient_rejected(EntrySerial serial) {
   Entry* e = entries_.find(serial);
   SHOAL_CHECK(e != nullptr && is_on_device(e->state));
-  ++counters_.non_finite;
   e->path.clear();
   e->tags.clear();
   windows_.remove(serial);
@@ -164,7 +162,6 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
     Entry& e = *entries_.find(serial);
     if (e.state != EntryState::kReady || windows_.too_early(e.step)) continue;
     move(e, EntryState::kForward);
-    ++counters_.forwards;
     return Job{.kind = e.kind == ForwardKind::kEvaluate ? JobKind::kEvaluate : JobKind::kForward, .serial = serial};
   }
   return std::nullopt;
@@ -177,10 +174,7 @@ void Ledger::forward_done(EntrySerial serial, const ForwardResult& result, TimeP
   e->first_step = windows_.steps_made();
   forward_us_ = recent(forward_us_, result.took_us);
   if (e->state == EntryState::kEnding) return end(*e, e->doom, true);
-  if (!result.ok) {
-    ++counters_.non_finite;
-    return fail(*e, BusyReason::kFailed, "forward failed");
-  }
+  if (!result.ok) return fail(*e, BusyReason::kFailed, "forward failed");
   say(EventKind::kForward, *e);
   if (options_.next) {
     move(*e, EntryState::kBelow);
@@ -205,13 +199,12 @@ void Ledger::backward_done(EntrySerial serial, bool ok, WeightStamp stamp, bool 
   e->backward_us = took_us;
   backward_us_ = recent(backward_us_, took_us);
   if (!ok) {
-    ++counters_.non_finite;
     windows_.remove(serial);
     return fail(*e, BusyReason::kFailed, "backward failed");
   }
   const bool late = !windows_.slot_of(serial);
   counters_.recomputed += recomputed;
-  ++(late ? counters_.late : counters_.counted);
+  counters_.counted += !late;
   e->stamp = stamp;
   windows_.set_stamp(serial, stamp);
   say(late ? EventKind::kLate : EventKind::kCounted, *e);
@@ -234,7 +227,6 @@ void Ledger::end(Entry& e, std::string_view cause, bool device_done) {
   const bool in_window = windows_.slot_of(e.name.serial).has_value();
   say(in_window ? EventKind::kUndo : EventKind::kDrop, e, cause);
   if (in_window) return move(e, EntryState::kUndoing);
-  ++counters_.dropped;
   drop_next_.push_back(e.name.serial);
   port_.discard(e.name.serial);
   move(e, EntryState::kGone);
@@ -249,7 +241,6 @@ void Ledger::undo_done(EntrySerial serial, bool exact) {
   Entry* e = entries_.find(serial);
   SHOAL_CHECK(e != nullptr && e->state == EntryState::kUndoing);
   ++counters_.undone;
-  counters_.inexact_undo += !exact;
   say(EventKind::kUndone, *e, exact ? "" : "inexact");
   windows_.remove(serial);
   port_.discard(serial);

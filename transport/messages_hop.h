@@ -182,9 +182,8 @@ struct CommitItem {
 struct Commit {
   std::vector<CommitItem> items;
   std::vector<Low> lows;
-  double run_loss = 0;
   std::uint64_t run_targets = 0;
-  SHOAL_FIELDS(items, lows, run_loss, run_targets)
+  SHOAL_FIELDS(items, lows, run_targets)
 };
 
 struct CommitAckItem {

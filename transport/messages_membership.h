@@ -140,10 +140,8 @@ struct DiskState {
 
 // What a member can carry and how fast it is, as far as it knows.
 struct Capacity {
-  std::optional<std::uint64_t> memory_bytes;             // of its device, that the stage may use
-  std::optional<std::uint64_t> memory_used;              // of these, by its process
   std::optional<std::uint32_t> forward_us, backward_us;  // of a microbatch, mean of the last ones
-  SHOAL_FIELDS(memory_bytes, memory_used, forward_us, backward_us)
+  SHOAL_FIELDS(forward_us, backward_us)
 };
 
 // Peer -> authority, every second and at once when `serving` changes: I live, and this is where I stand.

@@ -17,8 +17,7 @@ struct Step {
   std::uint64_t targets = 0;
   std::uint64_t run_targets = 0;
   std::vector<CommitItem> winners;  // path: all stages
-  double run_loss = 0;
-  SHOAL_FIELDS(step, targets, run_targets, winners, run_loss)
+  SHOAL_FIELDS(step, targets, run_targets, winners)
 };
 
 // Authority -> members: contribute to this round.

@@ -40,7 +40,6 @@ struct PeerOptions {
   Duration contact_time = 60s;
   Duration absence_time = std::chrono::hours(1);  // and when it was there and went: the state is kept so long
   bool once = false;                              // a session that is over ends the peer
-  std::optional<std::uint64_t> device_memory{};   // bytes, for the authority; none: not known
   std::uint64_t program_bytes = kProgramBytes;    // this process's on its device, without any stage; on a GPU,
                                                   // what its libraries come to take
   std::string base_folder{};                      // the base of adapters is kept here; empty: nowhere
@@ -62,7 +61,6 @@ struct PeerEnvironment {
   Storage* storage = nullptr;           // for checkpoints; may be absent
   // Bytes that this process may come to on its device, as things stand now: without --memory a stage must fit in them.
   std::function<std::optional<std::uint64_t>()> memory_free{};  // may be absent
-  std::function<std::optional<std::uint64_t>()> memory_used{};  // by this process, bytes of its device; may be absent
   std::function<void()> free_caches{};  // gives back what the device keeps for later; in a job of it; may be absent
 };
 

@@ -307,8 +307,6 @@ Beat PeerSession::make_beat() {
   beat.leaving = env_.absence.goes();
   if (env_.run.spec && !(stage_ && stage_->serving()))
     beat.held = env_.checkpointing.held(env_.run.spec->stage, env_.kept);
-  beat.capacity.memory_bytes = env_.options.memory_bytes > 0 ? env_.options.memory_bytes : env_.options.device_memory;
-  if (env_.process.memory_used) beat.capacity.memory_used = env_.process.memory_used();
   if (env_.run.spec) beat.on_disk = env_.checkpointing.newest(env_.run.spec->stage);
   if (stage_peer() == nullptr) return beat;
   stage_->add_to(beat);

@@ -9,7 +9,7 @@ namespace shoal {
 void PeerSession::on_status(const BeatAck& status) {
   env_.run.status = status;
   if (!stage_peer()) return;
-  stage_->peer()->note_run(status.run_targets, status.run_loss);
+  stage_->peer()->note_run(status.run_targets);
   if (!status.move_to || !env_.absence.may_move(*status.move_to) || *status.move_to == env_.run.spec->stage ||
       !env_.state.is(PeerPhase::kServing) || env_.options.wish || env_.options.once || membership_->last_holder())
     return;

@@ -53,7 +53,6 @@ void EntryDesk::on_forward(const Remote& from, const Forward& message, TransferI
   const TimePoint now = session_.loop.now();
   const auto serial = ledger_.on_forward(from.session, message, transfer, now);
   if (!serial) return;
-  meters_.accepted(now);
   tensors_.begin(*serial, message.microbatch);  // key frames begin anew
 }
 

@@ -15,7 +15,6 @@ namespace shoal {
 struct MeterReadings {
   std::uint64_t inner_steps = 0;
   std::uint64_t graphs_dropped = 0;                   // by inner steps: their forwards run again
-  std::optional<TimePoint> last_accepted{};           // a microbatch
   double rate = 0;                                    // targets a second over the last seconds
   double delay = 0;                                   // mean of a gradient in inner steps, over the last windows
   std::optional<double> forward_us{}, backward_us{};  // of a microbatch, mean of the last ones
@@ -32,7 +31,6 @@ class Meters {
       : targets_(targets), activation_bytes_(activation_bytes) {}
 
   void start(TimePoint now) { rate_since_ = now; }
-  void accepted(TimePoint now) { readings_.last_accepted = now; }
   void stepped(const DelayHistogram& delays);
   void dropped_graphs(std::size_t graphs) { readings_.graphs_dropped += graphs; }
   // A microbatch took so long here, both ways.

@@ -154,12 +154,12 @@ void StagePeer::take(const Remote& from, const Message& message, TransferId tran
           [&](const Hint& m) { ledger_.on_hint(from.session, m, now); },
           [&](const Commit& m) {
             if (!from_trainer) return ledger_.on_hearsay(m, now);
-            note_run(m.run_targets, m.run_loss);
+            windows_.note_run(m.run_targets);
             ledger_.on_commit(from.session, m);
           },
           [&](const Step& m) {
             if (!from_trainer) return;
-            note_run(m.run_targets, m.run_loss);
+            windows_.note_run(m.run_targets);
             ledger_.on_step(m);
           },
           [&](const RoundOpen& m) { rounds_.on_open(from, m); },
@@ -175,11 +175,6 @@ void StagePeer::take(const Remote& from, const Message& message, TransferId tran
           [](const AnyOf<Hello, Ping, Pong, ByteCredit, DropTransfer, Extend, Extended> auto&) {},
       },
       message);
-}
-
-void StagePeer::note_run(std::uint64_t targets, double loss) {
-  if (targets > windows_.run_targets()) run_loss_ = loss;
-  windows_.note_run(targets);
 }
 
 void StagePeer::on_frames(const Remote& from, TransferId transfer, Result<std::vector<Bytes>>& frames) {
@@ -235,14 +230,10 @@ std::uint32_t StagePeer::job_ms() const {
 StagePeerStatus StagePeer::status() const {
   StagePeerStatus status;
   status.ledger = ledger_.counters();
-  status.courier = courier_.counters();
   status.settled_targets = windows_.stepped_targets();
   status.inner_steps = meters_.readings().inner_steps;
   status.delay = meters_.readings().delay;
-  status.run_targets = windows_.run_targets();
-  status.run_loss = run_loss_;
   status.graphs_dropped = meters_.readings().graphs_dropped;
-  status.last_accepted = meters_.readings().last_accepted;
   status.device_busy = !device_.idle();
   status.job_ms = job_ms();
   status.longest_ms = milliseconds_up(device_.longest_of_kind());

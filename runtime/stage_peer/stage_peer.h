@@ -27,12 +27,9 @@ namespace shoal {
 // Figures for beats and for people.
 struct StagePeerStatus {
   LedgerCounters ledger;
-  CourierCounters courier;
-  std::uint64_t settled_targets = 0, inner_steps = 0, run_targets = 0;
-  double run_loss = 0;
-  std::uint64_t graphs_dropped = 0;          // by inner steps: their forwards run again
-  double delay = 0;                          // as in MeterReadings
-  std::optional<TimePoint> last_accepted{};  // a microbatch
+  std::uint64_t settled_targets = 0, inner_steps = 0;
+  std::uint64_t graphs_dropped = 0;  // by inner steps: their forwards run again
+  double delay = 0;                  // as in MeterReadings
   bool device_busy = false;
   std::uint32_t job_ms = 0, longest_ms = 0;  // as in Beat
   Duration longest_job{};                    // of any kind, in this session
@@ -68,7 +65,7 @@ class StagePeer final {
   // Returns the sessions that are over by this list.
   std::vector<Session> on_members(const MemberList& list);
   // What the run has committed, as any message says: the schedule of the learning rate follows it.
-  void note_run(std::uint64_t targets, double loss);
+  void note_run(std::uint64_t targets) { windows_.note_run(targets); }
 
   // ---- leaving and end ----
   void leave();  // no new forwards; open windows are closed when they are settled
@@ -80,6 +77,7 @@ class StagePeer final {
 
   StagePeerStatus status() const;
   const Neighbours& neighbours() const { return neighbours_; }
+  const Courier& courier() const { return courier_; }
   const Ledger& ledger() const { return ledger_; }
   const Windows& windows() const { return windows_; }
   Version version() const { return arena_.version; }
@@ -121,7 +119,6 @@ class StagePeer final {
   RoundDesk rounds_;
   TimerId tick_timer_ = 0;
   TimePoint next_beat_{};
-  double run_loss_ = 0;
   bool stranded_ = false;  // and that was said
   LogThrottle said_;
 };

@@ -16,7 +16,7 @@ std::optional<TrainLine> LineBook::count(const Gradient& gradient, std::uint64_t
   if (++microbatches_ < config_.microbatches_of_step(lines_)) return std::nullopt;
   TrainLine line;
   line.step = ++lines_;
-  line.loss = loss_ = loss_sum_ / static_cast<double>(targets_);
+  line.loss = loss_sum_ / static_cast<double>(targets_);
   line.tokens_per_s = static_cast<double>(targets_) / std::max(1e-9, seconds_of(now - line_since_));
   line.tokens = committed_targets;
   line.elapsed = now - started_at_;

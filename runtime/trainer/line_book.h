@@ -20,7 +20,6 @@ class LineBook {
   void begin(std::uint64_t committed, std::uint64_t committed_targets, TimePoint now);
   // One more is committed. The line that it makes whole, without peers and validation.
   std::optional<TrainLine> count(const Gradient& gradient, std::uint64_t committed_targets, TimePoint now);
-  double loss() const { return loss_; }  // of the newest line
 
  private:
   void note_end(TrainLine& line, TimePoint now);
@@ -28,8 +27,7 @@ class LineBook {
   const RunConfig& config_;
   TimePoint started_at_{}, line_since_{};
   RecentRate rate_{60s};  // of committed targets
-  double loss_ = 0;
-  double loss_sum_ = 0;  // of the line that is being counted, as targets_ and microbatches_
+  double loss_sum_ = 0;   // of the line that is being counted, as targets_ and microbatches_
   std::uint64_t targets_ = 0, microbatches_ = 0, lines_ = 0;
 };
 

@@ -285,7 +285,6 @@ void Trainer::flush_commits() {
   Commit frame;
   frame.lows = {{options_.trainer_id, env_.book.low()}};
   frame.run_targets = env_.book.committed_targets();
-  frame.run_loss = lines_.loss();
   commits_.flush(frame, [this](const Session& to, Commit message) { neighbours_.send(to, std::move(message)); });
 }
 
@@ -348,7 +347,6 @@ void Trainer::announce(StepId step) {
   Step message;
   message.step = step;
   message.run_targets = env_.book.committed_targets();
-  message.run_loss = lines_.loss();
   message.winners = env_.book.paths(steps_.microbatches(step, options_.trainer_id));
   for (const CommitItem& item : message.winners) message.targets += env_.book.find(item.microbatch)->targets;
   steps_.announced(step);

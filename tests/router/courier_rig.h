@@ -122,6 +122,7 @@ class CourierRig : public testing::Test, private HopOwner, private Links {
   std::vector<TransferId> dropped, refused;
   std::vector<std::pair<MicrobatchId, bool>> parked;
   std::vector<Gradient> won;
+  std::map<EventKind, std::uint64_t> written;
   std::vector<bool> keys;                           // of the Forwards sent: as key frames
   std::vector<std::pair<Session, BranchEnd>> ends;  // what became of their frames
   std::optional<Session> unreachable;
@@ -161,7 +162,7 @@ class CourierRig : public testing::Test, private HopOwner, private Links {
   }
   void on_won(const MicrobatchId&, const Gradient& gradient, std::vector<Bytes>) override { won.push_back(gradient); }
   void on_parked(const MicrobatchId& microbatch, StageId, bool is) override { parked.emplace_back(microbatch, is); }
-  void write(const EventRecord&) override {}
+  void write(const EventRecord& event) override { ++written[event.event]; }
   // Links
   void learn(const PeerId&, Whereabouts) override {}
   Result<TransferId> send(const PeerId& to, Message message, std::vector<Bytes> frames) override {

@@ -50,7 +50,7 @@ TEST_F(CourierTest, TheTimerOpensASecondBranchAndTheFirstStays) {
   EXPECT_EQ(to, session(kB));
   EXPECT_TRUE(take_out<Release>().empty());
   EXPECT_TRUE(health.suspected(session(kA)));
-  EXPECT_EQ(courier.counters().timers, 1u);
+  EXPECT_EQ(written[EventKind::kHopTimer], 1u);
   gradient(kA, first);
   EXPECT_EQ(courier.hops().won_by(id(0)), session(kA)) << "the first one may still win";
 }
@@ -190,12 +190,12 @@ TEST_F(CourierTest, NeitherAFreezeNorATimeWithoutClaimsTeachesPatience) {
   open(1);
   progress(kA, asked().second.lease, HopPhase::kBelow);
   pass(1100ms, {});
-  EXPECT_EQ(courier.counters().timers, 1u);
+  EXPECT_EQ(written[EventKind::kHopTimer], 1u);
   pass(3s, {});
   hear(kA);  // it thaws
-  const std::uint64_t before = courier.counters().timers;
+  const std::uint64_t before = written[EventKind::kHopTimer];
   pass(1100ms, {});
-  EXPECT_EQ(courier.counters().timers, before + 1);
+  EXPECT_EQ(written[EventKind::kHopTimer], before + 1);
 }
 
 TEST_F(CourierTest, EachPhaseHasADeadlineOfItsOwnThatNewsRestart) {

@@ -170,9 +170,10 @@ std::size_t World::count(std::string_view event) const {
       std::count_if(events_.begin(), events_.end(), [&](const Event& e) { return e.name == event; }));
 }
 
-std::size_t World::count(std::string_view event, const Session& who) const {
-  return static_cast<std::size_t>(
-      std::count_if(events_.begin(), events_.end(), [&](const Event& e) { return e.name == event && e.who == who; }));
+std::size_t World::count(std::string_view event, const Session& who, std::string_view cause) const {
+  return static_cast<std::size_t>(std::count_if(events_.begin(), events_.end(), [&](const Event& e) {
+    return e.name == event && e.who == who && (cause.empty() || e.cause == cause);
+  }));
 }
 
 void World::logged(const MicrobatchId& id, const std::vector<EntryName>& path) {
@@ -230,26 +231,6 @@ void World::check_end() {
     if (held != expected) violate("stage " + std::to_string(k) + " does not hold what was committed");
   }
   if (options_.faults == 0 && !options_.may_list && !lost_.empty()) violate("something was lost though nothing failed");
-}
-
-LedgerCounters World::totals() const {
-  LedgerCounters sum;
-  for (const auto& actor : actors_) {
-    auto* peer = dynamic_cast<PeerActor*>(actor.get());
-    if (peer == nullptr) continue;
-    const LedgerCounters& c = peer->ledger().counters();
-    sum.accepted += c.accepted;
-    sum.joined += c.joined;
-    sum.counted += c.counted;
-    sum.undone += c.undone;
-    sum.committed += c.committed;
-    sum.gone += c.gone;
-    sum.recomputed += c.recomputed;
-    sum.expired += c.expired;
-    sum.forwards += c.forwards;
-    sum.key_frames += c.key_frames;
-  }
-  return sum;
 }
 
 }  // namespace shoal::hop

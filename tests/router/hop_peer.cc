@@ -242,7 +242,6 @@ void PeerActor::check() {
   device.faults.clear();
   check_window(WindowSlot::kA);
   check_window(WindowSlot::kB);
-  if (ledger_.counters().inexact_undo > 0) world_.violate("an inexact undo");
   if (ledger_.entries().live() > world_.options().credits + 2) world_.violate("more live entries than credits");
   std::set<MicrobatchId> live;
   for (const auto& [serial, e] : ledger_.entries().all()) {
@@ -280,6 +279,7 @@ bool PeerActor::send_gradient(const Session& to, Gradient message, EntrySerial) 
 
 void PeerActor::write(const EventRecord& event) {
   Actor::write(event);
+  if (event.event == EventKind::kUndone && event.cause == "inexact") world_.violate("an inexact undo");
   if (event.event == EventKind::kSettled) world_.settled(*this, *event.microbatch, *event.entry_name);
 }
 

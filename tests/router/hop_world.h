@@ -40,14 +40,14 @@ class World {
   const Options& options() const { return options_; }
   TimePoint now() const { return now_; }
   std::size_t count(std::string_view event) const;
-  std::size_t count(std::string_view event, const Session& who) const;
+  // Without a `cause`: for whatever one.
+  std::size_t count(std::string_view event, const Session& who, std::string_view cause = {}) const;
   const std::vector<std::string>& violations() const { return violations_; }
   std::uint64_t trace() const { return trace_; }  // hash of all that happened
   std::uint64_t turns() const { return turns_; }
   const std::set<std::pair<std::uint64_t, std::uint16_t>>& lost() const { return lost_; }
   bool finished();
   std::vector<PeerActor*> peers();  // lost and not dead
-  LedgerCounters totals() const;
 
   // ---- for actors ----
   void violate(const std::string& what);

@@ -31,7 +31,7 @@ TEST_F(HolderKeyFrameTest, TheSameForwardGoesOutAgainUnderTheSameLeaseAndDeadlin
   EXPECT_EQ(again.above, first.above);
   EXPECT_EQ(keys, (std::vector<bool>{false, true}));
   EXPECT_EQ(courier.counters().branches, 0u);
-  EXPECT_EQ(courier.counters().key_frames, 1u);
+  EXPECT_EQ(written[EventKind::kKeyFrame], 1u);
   pass(900ms);
   EXPECT_TRUE(asked_nobody());
   pass(200ms);

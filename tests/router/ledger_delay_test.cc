@@ -99,7 +99,7 @@ TEST_F(LateGradientTest, IsHandedOnAndInNoWindowBeyondIt) {
   EXPECT_TRUE(job->late);
   EXPECT_TRUE(rig.windows.empty());
   EXPECT_EQ(rig.take_sent<Gradient>(2).size(), 1u) << "the stages before have use for it";
-  EXPECT_EQ(rig.ledger.counters().late, 1u);
+  EXPECT_EQ(rig.written[EventKind::kLate], 1u);
   EXPECT_EQ(rig.ledger.counters().counted, 3u) << "not this one";
 }
 

@@ -154,6 +154,7 @@ class LedgerRig : private LedgerPort, private HopOwner, private Links {
   std::vector<Sent> sent;
   std::vector<TransferId> refused;
   std::vector<EntrySerial> discarded;
+  std::map<EventKind, std::uint64_t> written;
   std::set<EntrySerial> settled, dropped;
   bool link_up = true;
   Neighbours neighbours{links(), self()};
@@ -185,7 +186,7 @@ class LedgerRig : private LedgerPort, private HopOwner, private Links {
   }
   void refuse_frames(const Session&, TransferId id) override { refused.push_back(id); }
   void discard(EntrySerial serial) override { discarded.push_back(serial); }
-  void write(const EventRecord&) override {}  // serves both ports
+  void write(const EventRecord& event) override { ++written[event.event]; }  // serves both ports
   // HopOwner
   std::vector<Bytes> frames_of(const Session&, const Forward&, bool) override { return std::vector<Bytes>(2); }
   void on_branch(const MicrobatchId&, const Session&, const Lease&, BranchEnd) override {}

@@ -62,7 +62,7 @@ TEST(OrphansTest, AWindowDoesNotWaitALeaseForAMicrobatchThatIsDecidedElsewhere) 
   ASSERT_TRUE(run.freeze_p_when_y_counted());
   EXPECT_TRUE(run.world.run_until([&] { return run.y_undone(); }, kHalfLease));
   EXPECT_EQ(run.world.count("logged"), 1u);
-  EXPECT_EQ(run.y.ledger().counters().expired, 0u);
+  EXPECT_EQ(run.world.count("undo", run.y.self(), "expired"), 0u);
   EXPECT_TRUE(run.y.ledger().quiet());
   EXPECT_TRUE(run.ends_clean());
 }
@@ -103,7 +103,7 @@ TEST(OrphansTest, ARestartedTrainerIsAskedUnderItsNewSession) {
   ASSERT_TRUE(run.freeze_p_when_y_counted());
   run.world.kill_trainer(300ms);
   EXPECT_TRUE(run.world.run_until([&] { return run.y_undone(); }, kHalfLease));
-  EXPECT_EQ(run.y.ledger().counters().expired, 0u);
+  EXPECT_EQ(run.world.count("undo", run.y.self(), "expired"), 0u);
   EXPECT_TRUE(run.ends_clean());
 }
 
@@ -121,7 +121,7 @@ TEST(OrphansTest, WhatADeadTrainerHeldIsClosedByTheNextOnesDecision) {
   world.rounds = false;  // the low-water mark would close it as well
   world.kill_trainer(300ms);
   EXPECT_TRUE(world.run_until([&] { return world.count("undone", run.a.self()) == 1; }, kHalfLease));
-  EXPECT_EQ(run.a.ledger().counters().expired, 0u);
+  EXPECT_EQ(world.count("undo", run.a.self(), "expired"), 0u);
   EXPECT_EQ(world.count("settled", run.b.self()), 1u);
   world.rounds = true;
   EXPECT_TRUE(world.run());

@@ -36,8 +36,8 @@ TEST(RandomSwarmTest, CountsEachMicrobatchOnceUnderFaults) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     World world(drawn(seed, true));
     ASSERT_TRUE(world.run()) << report(world);
-    undone += world.totals().undone;
-    joined += world.totals().joined;
+    undone += world.count("undone");
+    joined += world.count("joined");
     lost += world.lost().size();
   }
   EXPECT_GT(undone, 100u);  // the seeds reach what they are there for
@@ -59,7 +59,7 @@ TEST(RandomSwarmTest, CountsOnceWhenBasesAreMissingUnderFaults) {
     options.base_lost = 0.5;
     World world(options);
     ASSERT_TRUE(world.run()) << report(world);
-    asked += world.totals().key_frames;
+    asked += world.count("need_key_frame");
     sent += world.count("key_frame");
   }
   EXPECT_GT(asked, 1000u);

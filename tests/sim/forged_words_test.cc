@@ -76,7 +76,7 @@ TEST_F(ForgedWordsTest, AMembersLowWaterMarkAndItsWordOfTheRunAreNotBelieved) {
   commit.run_targets = kHuge;
   tell_all(commit);
   swarm.run_for(1s);
-  for (const auto& peer : swarm.peers()) EXPECT_LT(peer->peer->stage_peer()->status().run_targets, kHuge);
+  for (const auto& peer : swarm.peers()) EXPECT_LT(peer->peer->stage_peer()->windows().run_targets(), kHuge);
   ends_as_if_nobody_had_lied();
 }
 

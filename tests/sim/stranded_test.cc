@@ -40,7 +40,8 @@ std::string name_of_peer(const Swarm& swarm, std::size_t index) {
 }
 std::uint64_t times_stranded(const Swarm& swarm) {
   std::uint64_t times = 0;
-  for (const auto& hosted : swarm.peers()) times += hosted->peer->report().status.courier.stranded;
+  for (const auto& hosted : swarm.peers())
+    if (const StagePeer* stage_peer = hosted->peer->stage_peer()) times += stage_peer->courier().counters().stranded;
   return times;
 }
 
