@@ -71,7 +71,7 @@ class JoinProgram final : private Peer::Owner {
   int report() const {
     end_status();
     const PeerReport report = peer_->report();
-    if (report.stage) log_info(memory_text(resident_memory().most, report.memory_needed));
+    if (report.stage) log_info(memory_text(resident_memory().most, report.figures.memory_bytes));
     if (global_.json) print_json();
     if (error_) return fail(*error_);
     if (!reason_.empty()) log_info(reason_);
@@ -255,31 +255,13 @@ class JoinProgram final : private Peer::Owner {
   }
 
   void print_line() {
-    const PeerFigures now = figures(peer_->report());
+    PeerReport now = peer_->report();
+    now.figures.memory_used = resident_memory().now;
     const std::string text = line_.text(now, loop_.now(), status_columns());
     if (line_.due(now, loop_.now()) || status_in_place()) show_status(text);
     if (const auto longest = peer_->take_longest_callback(); longest && longest->took >= kHeldTold)
       log_info("held for ", longest->took / 1ms, " ms by ",
                longest->name.empty() ? "a callback" : std::string(longest->name));
-  }
-
-  PeerFigures figures(const PeerReport& report) const {
-    PeerFigures figures{.phase = report.phase,
-                        .reason = report.reason,
-                        .accepted = report.status.ledger.accepted,
-                        .targets = report.config ? report.config->targets_per_microbatch() : 0,
-                        .run_targets = report.run.run_targets,
-                        .fetched_bytes = report.fetched_bytes,
-                        .fetch_total = report.fetch_total,
-                        .device = device_name_,
-                        .memory_used = resident_memory().now,
-                        .memory_needed = report.memory_needed,
-                        .sent_bytes = report.traffic.sent,
-                        .received_bytes = report.traffic.received};
-    if (report.stage) figures.stage = report.stage->value;
-    if (report.on_disk) figures.disk_version = report.on_disk->version.value;
-    if (report.on_disk) figures.disk_age = std::chrono::seconds(report.on_disk->age_s);
-    return figures;
   }
 
   void on_paused(const PeerPause& pause) override { desk_->on_paused(pause); }
@@ -301,16 +283,9 @@ class JoinProgram final : private Peer::Owner {
                 {"stage", nullptr},
                 {"reason", error_ ? error_->message : reason_},
                 {"sessions", report.sessions},
-                {"accepted", report.status.ledger.accepted},
-                {"counted", report.status.ledger.counted},
-                {"undone", report.status.ledger.undone},
-                {"recomputed", report.status.ledger.recomputed},
-                {"graphs_dropped", report.status.graphs_dropped},
-                {"delay", report.status.delay},
-                {"sent_bytes", report.traffic.sent},
-                {"received_bytes", report.traffic.received},
-                {"memory_peak_bytes", resident_memory().most},
-                {"memory_estimated_bytes", report.memory_needed}};
+                {"memory_peak_bytes", resident_memory().most}};
+    for (const PeerFigure& row : peer_figures())
+      if (row.places.summary != nullptr) out.set(row.places.summary, figure_json<Json>(row.of(report.figures)));
     if (report.stage) out.set("stage", report.stage->value);
     std::fputs((out.text() + "\n").c_str(), stdout);
     std::fflush(stdout);

@@ -63,8 +63,6 @@ RunWord MemberPage::word(const Peer& peer) {
     page_->set_facts(std::move(known));
   }
   if (report.list != nullptr) take_list(*report.list);
-  const std::uint64_t accepted = report.status.ledger.accepted;
-  const std::uint64_t targets = report.config ? report.config->targets_per_microbatch() : 0;  // of one
   RunWord word;
   word.member = MemberWord{.heard = is_answered(report),
                            .run_targets = report.run.run_targets,
@@ -73,8 +71,7 @@ RunWord MemberPage::word(const Peer& peer) {
                            .session = peer.session(),
                            .state = std::string(name_of(report.phase)),
                            .reason = report.reason,
-                           .microbatches = accepted,
-                           .targets = accepted * targets};
+                           .figures = report.figures};
   return word;
 }
 

@@ -21,7 +21,7 @@ void summarise(RunReport& report) {
     for (const PeerRow& row : stage.peers) {
       if (!is_serving(report, row)) continue;
       ++stage.serving;
-      if (row.record && row.record->rate > 0) stage.rate = stage.rate.value_or(0) + row.record->rate;
+      if (row.record && row.record->figures.rate > 0) stage.rate = stage.rate.value_or(0) + row.record->figures.rate;
     }
     const bool weaker = weakest == nullptr || stage.serving < weakest->serving ||
                         (stage.serving == weakest->serving && stage.rate.value_or(0) < weakest->rate.value_or(0));

@@ -25,34 +25,28 @@ Json unless_zero(Number value) {
   return value > 0 ? Json(value) : Json(nullptr);
 }
 
-Json unless_empty(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
 template <class Value>
 Json or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
 Json json_of_record(const RunReport& report, const PeerRecord& peer) {
-  return {{"peer", hex_of(peer.peer)},
-          {"incarnation", hex_of_word(peer.session.incarnation)},  // a text: many readers of JSON keep 53 bits
-          {"addresses", peer.whereabouts.addresses},
-          {"rate", unless_zero(peer.rate)},
-          {"queue_s", peer.queue_seconds},
-          {"version", has_version(peer) ? Json(peer.version.value) : Json(nullptr)},
-          {"serving", peer.serving},
-          {"device", unless_empty(peer.device)},
-          {"memory_bytes", unless_zero(peer.memory_bytes)},
-          {"activation_codec", unless_empty(peer.activation_codec)},
-          {"gradient_codec", unless_empty(peer.gradient_codec)},
-          {"rtt_ms", unless_zero(peer.rtt_ms)},
-          {"sent_bytes_s", unless_zero(peer.sent_rate)},
-          {"received_bytes_s", unless_zero(peer.got_rate)},
-          {"dht_falls", peer.falls},
-          {"checkpoint", json_of_disk(report, peer.on_disk ? &*peer.on_disk : nullptr)},
-          {"sequence", peer.sequence},
-          {"expires", seconds_json(peer.expires)},
-          {"age_s", age_of(peer.expires, report.taken)},
-          {"signature", "ok"}};
+  Json json = {{"peer", hex_of(peer.peer)},
+               {"incarnation", hex_of_word(peer.session.incarnation)},  // a text: many readers of JSON keep 53 bits
+               {"addresses", peer.whereabouts.addresses},
+               {"version", has_version(peer) ? Json(peer.version.value) : Json(nullptr)},
+               {"serving", peer.serving},
+               {"checkpoint", json_of_disk(report, peer.on_disk ? &*peer.on_disk : nullptr)},
+               {"sequence", peer.sequence},
+               {"expires", seconds_json(peer.expires)},
+               {"age_s", age_of(peer.expires, report.taken)},
+               {"signature", "ok"}};
+  for (const PeerFigure& row : peer_figures()) {
+    if (row.places.inspect == nullptr) continue;
+    const bool known = row.known_at_zero || row.is_told(peer.figures);
+    json[row.places.inspect] = known ? figure_json<Json>(row.of(peer.figures)) : Json(nullptr);
+  }
+  return json;
 }
 
 Json json_of_standing(const RunReport& report) {

@@ -148,18 +148,19 @@ std::string state_cell(const RunReport& report, const PeerRow& row) {
 
 std::string row_of(const RunReport& report, const PeerRow& row) {
   const PeerRecord none{}, &own = row.record ? *row.record : none;
+  const PeerFigures& figures = own.figures;
   const auto told = [](bool there, const std::string& text) { return there ? text : std::string(kNotKnown); };
   const std::string age =
       row.record ? format("%.0f s", std::min(age_of(own.expires, report.taken), 9999.0)) : std::string("none");
   return format("%3u %-8s %-11s %6s %6s %-6s %6s %6s %6s %6s %6s\n", static_cast<unsigned>(row.member.stage.value),
                 row.name.c_str(), state_cell(report, row).substr(0, 11).c_str(),
-                told(own.rate > 0, figure(own.rate)).c_str(),
+                told(figures.rate > 0, figure(figures.rate)).c_str(),
                 told(has_version(own), "v" + figure(static_cast<double>(own.version.value))).c_str(),
-                told(!own.device.empty(), printable(own.device, 32).substr(0, 6)).c_str(),
-                told(own.memory_bytes > 0, gibibytes(own.memory_bytes)).c_str(),
-                told(own.rtt_ms > 0, figure(std::max(1.0, own.rtt_ms))).c_str(),
-                told(own.sent_rate > 0, figure(own.sent_rate)).c_str(),
-                told(own.got_rate > 0, figure(own.got_rate)).c_str(), age.c_str());
+                told(!figures.device.empty(), printable(figures.device, 32).substr(0, 6)).c_str(),
+                told(figures.memory_bytes > 0, gibibytes(figures.memory_bytes)).c_str(),
+                told(figures.rtt_ms > 0, figure(std::max(1.0, figures.rtt_ms))).c_str(),
+                told(figures.sent_rate > 0, figure(static_cast<double>(figures.sent_rate))).c_str(),
+                told(figures.got_rate > 0, figure(static_cast<double>(figures.got_rate))).c_str(), age.c_str());
 }
 
 std::string claims_text(const RunReport& report) {
@@ -178,7 +179,7 @@ std::string claims_text(const RunReport& report) {
   for (std::size_t i = 0; i < std::min(claims.size(), kClaimsShown); ++i)
     out += format("%3u %-8s says %s, %s tok/s\n", static_cast<unsigned>(claims[i]->stage.value),
                   short_name(claims[i]->peer).c_str(), claims[i]->serving ? "serving" : "joining",
-                  figure(claims[i]->rate).c_str());
+                  figure(claims[i]->figures.rate).c_str());
   if (claims.size() > kClaimsShown) out += "    and " + std::to_string(claims.size() - kClaimsShown) + " more\n";
   return out;
 }
@@ -186,13 +187,13 @@ std::string claims_text(const RunReport& report) {
 // Strangers can end OpenDHT with a datagram: whose records are old or missing for that is said.
 std::string falls_text(const RunReport& report) {
   std::string who;
-  const auto add = [&](const std::string& name, std::uint32_t falls) {
+  const auto add = [&](const std::string& name, std::uint64_t falls) {
     if (falls > 0) who += (who.empty() ? "" : ", ") + name + " " + std::to_string(falls);
   };
   if (report.standing) add("of the launching process", report.standing->falls);
   for (const StageReport& stage : report.stages)
     for (const PeerRow& row : stage.peers)
-      if (row.record) add("of " + row.name, row.record->falls);
+      if (row.record) add("of " + row.name, row.record->figures.falls);
   add("our own", report.falls);
   if (who.empty()) return "";
   return wrapped("DHT nodes that ended in the last 10 min, and how often: " + who +
@@ -215,10 +216,10 @@ std::string disks_text(const RunReport& report) {
 }
 
 // "int8" or, where its peers send it in two ways, "int8/raw"; "-": nobody sends any.
-std::string codecs_of(const StageReport& stage, std::string PeerRecord::*codec) {
+std::string codecs_of(const StageReport& stage, std::string PeerFigures::*codec) {
   std::set<std::string> names;
   for (const PeerRow& row : stage.peers)
-    if (row.record && !((*row.record).*codec).empty()) names.insert(printable((*row.record).*codec, 16));
+    if (row.record && !(row.record->figures.*codec).empty()) names.insert(printable(row.record->figures.*codec, 16));
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : "/") + name;
   return text.empty() ? std::string(kNotKnown) : text;
@@ -228,8 +229,8 @@ std::string codecs_text(const RunReport& report) {
   std::string text;
   bool told = false;
   for (const StageReport& stage : report.stages) {
-    const std::string down = codecs_of(stage, &PeerRecord::activation_codec);
-    const std::string up = codecs_of(stage, &PeerRecord::gradient_codec);
+    const std::string down = codecs_of(stage, &PeerFigures::activation_codec);
+    const std::string up = codecs_of(stage, &PeerFigures::gradient_codec);
     told = told || down != kNotKnown || up != kNotKnown;
     text += (text.empty() ? "" : ", ") + std::to_string(stage.stage.value) + ": " + down + " " + up;
   }

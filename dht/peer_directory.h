@@ -13,6 +13,7 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "common/time.h"
+#include "metrics/peer_figures.h"
 #include "transport/whereabouts.h"
 
 namespace shoal {
@@ -28,20 +29,12 @@ struct PeerRecord {  // one per peer, under the key of its stage
   Session session;
   StageId stage;
   Whereabouts whereabouts;  // at most 3 addresses
-  double rate = 0;          // targets per second
-  double queue_seconds = 0;
   Version version;
   bool serving = false;
-  // For people, told where there is room; empty or 0: not told.
-  std::string device{};
-  std::uint64_t memory_bytes = 0;                    // that its process needs, estimated
-  std::string activation_codec{}, gradient_codec{};  // what it sends them as
-  double rtt_ms = 0;                                 // of its link to the launching process
-  double sent_rate = 0, got_rate = 0;                // bytes a second over all its links
-  std::uint32_t falls = 0;                           // of its DHT node lately (PeerDirectory::falls)
-  std::optional<DiskRecord> on_disk{};               // its newest
-  std::uint64_t sequence = 0;                        // rises with every change; the highest wins
-  WallTime expires{};                                // 60 s after it was made
+  PeerFigures figures{};                // those with a key of a record; all but kAlways where there is room
+  std::optional<DiskRecord> on_disk{};  // its newest
+  std::uint64_t sequence = 0;           // rises with every change; the highest wins
+  WallTime expires{};                   // 60 s after it was made
 };
 
 struct RunRecord {  // one per run, signed by the run's key
@@ -88,7 +81,7 @@ struct StandingRecord {
   std::uint64_t targets = 0, end_targets = 0;  // end_targets 0: no end is set
   std::optional<double> loss{};                // of that step, nats a target
   std::optional<double> rate{};                // targets a second over the last seconds; none: nothing to measure yet
-  std::uint32_t falls = 0;                     // as in PeerRecord
+  std::uint32_t falls = 0;                     // as in PeerFigures
   std::uint64_t sequence = 0;                  // that of all parts of one telling
   WallTime expires{};
 };

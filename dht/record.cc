@@ -22,7 +22,6 @@ constexpr std::size_t kSignatureChars = 86;                                     
 constexpr std::string_view kSignatureKey = ",\"sig\":\"";
 constexpr std::string_view kEnd = "\"}";
 constexpr std::size_t kTailBytes = kSignatureKey.size() + kSignatureChars + kEnd.size();
-constexpr std::uint64_t kMebibytesMax = 1ull << 40;
 constexpr std::uint64_t kExpiryMax = 1ull << 33;  // Unix seconds, year 2242: far from overflow of WallTime
 
 Error malformed(const std::string& what) { return make_error(ErrorCode::kMalformed, "record: " + what); }
@@ -127,13 +126,6 @@ Result<WallTime> expiry_at(const Json& body) {
   return WallTime(std::chrono::seconds(seconds));
 }
 
-// A number that may be left out.
-Status real_if_there(const Json& body, const char* key, double max, double& value) {
-  if (!body.contains(key)) return {};
-  SHOAL_ASSIGN(value, real(body, key, max));
-  return {};
-}
-
 Status falls_if_there(const Json& body, std::uint32_t& falls) {
   if (!body.contains("falls")) return {};
   SHOAL_ASSIGN(const std::uint64_t count, number(body, "falls", UINT32_MAX));
@@ -141,22 +133,18 @@ Status falls_if_there(const Json& body, std::uint32_t& falls) {
   return {};
 }
 
-Status read_figures(const Json& body, PeerRecord& record) {
-  if (body.contains("dev")) {
-    SHOAL_ASSIGN(record.device, text_at(body, "dev", kRecordDeviceBytesMax));
+Status read_figure(const Json& body, const PeerFigure& row, PeerFigures& figures) {
+  const FigureRecord& form = row.places.record;
+  if (form.key == nullptr || (form.room != FigureRecord::Room::kAlways && !body.contains(form.key))) return {};
+  if (const auto* text = std::get_if<std::string PeerFigures::*>(&row.from)) {
+    SHOAL_ASSIGN(figures.**text, text_at(body, form.key, static_cast<std::size_t>(form.max)));
+  } else if (const auto* measured = std::get_if<double PeerFigures::*>(&row.from)) {
+    SHOAL_ASSIGN(figures.**measured, real(body, form.key, form.max));
+  } else {
+    SHOAL_ASSIGN(const std::uint64_t count, number(body, form.key, static_cast<std::uint64_t>(form.max)));
+    figures.*std::get<std::uint64_t PeerFigures::*>(row.from) = count * form.unit;
   }
-  if (body.contains("mem")) {
-    SHOAL_ASSIGN(const std::uint64_t mebibytes, number(body, "mem", kMebibytesMax));
-    record.memory_bytes = mebibytes << 20;
-  }
-  for (auto [key, codec] : {std::pair("act", &record.activation_codec), std::pair("grad", &record.gradient_codec)})
-    if (body.contains(key)) {
-      SHOAL_ASSIGN(*codec, text_at(body, key, kRecordCodecBytesMax));
-    }
-  SHOAL_TRY(real_if_there(body, "rtt", kRecordRateMax, record.rtt_ms));
-  SHOAL_TRY(real_if_there(body, "up", kRecordRateMax, record.sent_rate));
-  SHOAL_TRY(real_if_there(body, "down", kRecordRateMax, record.got_rate));
-  return falls_if_there(body, record.falls);
+  return {};
 }
 
 // REQUIRES: record.expires.
@@ -182,14 +170,12 @@ Result<PeerRecord> read_peer(const Json& body, const RunId& run) {
   SHOAL_ASSIGN(const std::uint64_t stage, number(body, "stage", limits::kStagesMax - 1));
   record.stage = StageId(static_cast<std::uint16_t>(stage));
   SHOAL_ASSIGN(record.whereabouts.addresses, addresses_at(body));
-  SHOAL_ASSIGN(record.rate, real(body, "rate", kRecordRateMax));
-  SHOAL_ASSIGN(record.queue_seconds, real(body, "queue", kRecordQueueSecondsMax));
   SHOAL_ASSIGN(const std::uint64_t version, number(body, "ver", UINT64_MAX));
   record.version = Version(version);
   const auto on = body.find("on");
   if (on == body.end() || !on->is_boolean()) return malformed("no true or false \"on\"");
   record.serving = on->get<bool>();
-  SHOAL_TRY(read_figures(body, record));
+  for (const PeerFigure& row : peer_figures()) SHOAL_TRY(read_figure(body, row, record.figures));
   SHOAL_ASSIGN(record.sequence, number(body, "seq", UINT64_MAX));
   SHOAL_ASSIGN(record.expires, expiry_at(body));
   SHOAL_TRY(read_disk(body, record));

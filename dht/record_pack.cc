@@ -67,20 +67,40 @@ std::uint64_t unix_seconds(WallTime time) {
   return count < 0 ? 0 : static_cast<std::uint64_t>(count);
 }
 
-std::uint64_t whole(double value) { return static_cast<std::uint64_t>(std::clamp(value, 0.0, kRecordRateMax)); }
-
 Status check_run_key(const RunId& run, const KeyPair& key) {
   if (as_peer(run) == key.id()) return {};
   return make_error(ErrorCode::kInput, "record: the key is not that of run " + short_name(run));
 }
 
-void add_figures(Json& body, const PeerRecord& record) {
-  if (!record.device.empty()) body["dev"] = record.device.substr(0, kRecordDeviceBytesMax);
-  if (record.memory_bytes > 0) body["mem"] = (record.memory_bytes + (1u << 20) - 1) >> 20;
-  if (record.rtt_ms > 0) body["rtt"] = rounded(std::min(record.rtt_ms, 1e6), 10);
-  if (record.sent_rate > 0) body["up"] = whole(record.sent_rate);
-  if (record.got_rate > 0) body["down"] = whole(record.got_rate);
-  if (record.falls > 0) body["falls"] = record.falls;
+using Room = FigureRecord::Room;
+
+Json figure_of(const PeerFigure& row, const PeerFigures& figures) {
+  const FigureRecord& form = row.places.record;
+  FigureValue value = row.of(figures);
+  if (const auto* text = std::get_if<std::string>(&value)) return text->substr(0, static_cast<std::size_t>(form.max));
+  if (const auto* real = std::get_if<double>(&value)) return rounded(std::min(*real, form.max), form.steps);
+  const auto count = std::get<std::uint64_t>(value);
+  return std::min(count / form.unit + (count % form.unit != 0), static_cast<std::uint64_t>(form.max));
+}
+
+void add_figures(Json& body, const PeerFigures& figures, Room room) {
+  for (const PeerFigure& row : peer_figures())
+    if (row.places.record.key != nullptr && row.places.record.room == room &&
+        (room == Room::kAlways || row.is_told(figures)))
+      body[row.places.record.key] = figure_of(row, figures);
+}
+
+// What stands in every record is no number of theirs that would be refused.
+bool is_in_range(const PeerFigures& figures) {
+  return std::ranges::all_of(peer_figures(), [&](const PeerFigure& row) {
+    const FigureRecord& form = row.places.record;
+    if (form.key == nullptr || form.room != Room::kAlways) return true;
+    const double number = row.number_of(figures);
+    return number >= 0 && number <= form.max;
+  });
+}
+
+void add_disk(Json& body, const PeerRecord& record) {
   if (!record.on_disk) return;
   const std::uint64_t made = unix_seconds(record.expires - kRecordTtl), saved = unix_seconds(record.on_disk->saved);
   body["disk"] = {std::min(record.on_disk->version.value, kCountMax), made > saved ? made - saved : 0};
@@ -142,9 +162,7 @@ Result<std::size_t> peers_within(StandingRecord part, const KeyPair& key) {
 Result<std::string> pack_record(const PeerRecord& record, const KeyPair& key) {
   if (record.peer != key.id())
     return make_error(ErrorCode::kInput, "record: the key is not that of peer " + short_name(record.peer));
-  if (!(record.rate >= 0 && record.rate <= kRecordRateMax) ||
-      !(record.queue_seconds >= 0 && record.queue_seconds <= kRecordQueueSecondsMax))
-    return make_error(ErrorCode::kInput, "record: rate or queue is out of range");
+  if (!is_in_range(record.figures)) return make_error(ErrorCode::kInput, "record: a figure is out of range");
   Json body;
   body["v"] = 1;
   body["run"] = hex_of(record.run);
@@ -152,20 +170,19 @@ Result<std::string> pack_record(const PeerRecord& record, const KeyPair& key) {
   body["inc"] = hex_of_word(record.session.incarnation);
   body["stage"] = record.stage.value;
   body["addr"] = Json::array();
-  body["rate"] = rounded(record.rate, 10);
-  body["queue"] = rounded(record.queue_seconds, 1000);
+  add_figures(body, record.figures, Room::kAlways);
   body["ver"] = record.version.value;
   body["on"] = record.serving;
   Json with_figures = body;
-  add_figures(with_figures, record);
+  add_figures(with_figures, record.figures, Room::kUsually);
+  add_disk(with_figures, record);
   Json with_all = with_figures;
-  if (!record.activation_codec.empty()) with_all["act"] = record.activation_codec;
-  if (!record.gradient_codec.empty()) with_all["grad"] = record.gradient_codec;
+  add_figures(with_all, record.figures, Room::kSpare);
   for (Json* one : {&with_all, &with_figures, &body}) {
     (*one)["seq"] = record.sequence;
     (*one)["exp"] = unix_seconds(record.expires);
   }
-  // What is for people gives way, codecs first: where others can dial comes before it.
+  // What is for people gives way, what is spare first: where others can dial comes before it.
   const std::size_t all = std::min(record.whereabouts.addresses.size(), kRecordAddressesMax);
   for (Json* one : {&with_all, &with_figures}) {
     auto text = pack_with_addresses(std::move(*one), record.whereabouts.addresses, all, key);

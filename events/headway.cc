@@ -22,7 +22,7 @@ std::optional<std::string> HeadwayMeter::line(const Headway& headway, TimePoint 
     what_ = headway.what;
     told_ = now;  // what is done within a period needs no line
     shown_ = false;
-    rate_ = RecentRate(kWindow);
+    rate_ = RecentRate(kRateWindow);
     rate_.note(static_cast<double>(headway.done), now);
     return std::nullopt;
   }

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "common/time.h"
-#include "events/recent_rate.h"
+#include "metrics/recent_rate.h"
 
 namespace shoal {
 
@@ -25,7 +25,7 @@ std::string text_of(const Headway& headway, double per_second, std::optional<Dur
 // that the last one does not stop short of it. Another `what` begins anew.
 class HeadwayMeter {
  public:
-  static constexpr Duration kPeriod = 1s, kWindow = 10s;
+  static constexpr Duration kPeriod = 1s;
   // None: no line is due.
   std::optional<std::string> line(const Headway& headway, TimePoint now, std::size_t columns);
 
@@ -33,7 +33,7 @@ class HeadwayMeter {
   std::string what_;
   std::optional<TimePoint> told_;
   bool shown_ = false;  // has a line that is not the last
-  RecentRate rate_{kWindow};
+  RecentRate rate_{kRateWindow};
 };
 
 // How far something is, as the status of this process (common/status_line.h), where a line of it is due.

@@ -12,8 +12,8 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "common/os/posix_file.h"
-#include "events/recent_rate.h"
 #include "events/session_end.h"
+#include "metrics/recent_rate.h"
 
 namespace shoal {
 namespace {
@@ -126,7 +126,7 @@ class ScalarLog final : public EventLog {
   const Descriptor file_;
   const Clock& clock_;
   const std::unique_ptr<EventLog> inner_;
-  RecentRate rate_{10s};
+  RecentRate rate_{kRateWindow};
   std::optional<std::uint64_t> step_;      // none: no step was made yet, by a resumed process either
   std::map<std::string, double> waiting_;  // the newest of what came before it
   std::uint64_t faults_ = 0;

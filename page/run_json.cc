@@ -7,6 +7,7 @@
 
 #include "common/hex.h"
 #include "events/books/stage_sums.h"
+#include "page/run_figures.h"
 
 namespace shoal {
 namespace {
@@ -37,61 +38,27 @@ Json run_of(const RunView& view) {
           {"parked", view.parked().empty() ? Json(nullptr) : Json(view.parked())}};
 }
 
-Json tokens_of(const RunView& view) {
-  const std::uint64_t end = view.facts().end_targets;
-  return {{"done", view.targets()},
-          {"total", end > 0 ? Json(end) : Json(nullptr)},
-          {"per_second", view.knows_rate() ? rounded(view.targets_per_s()) : Json(nullptr)},
-          {"left_s", rounded(view.left_s())}};
-}
-
-Json loss_of(const RunView& view) {
-  const RunView::Loss& loss = view.loss();
-  return {{"step", loss.step},
-          {"first", rounded(loss.first)},
-          {"newest", rounded(loss.newest)},
-          {"validation", rounded(loss.validation)},
-          {"validated_at_end", loss.validated_at_end},
-          {"unigram", rounded(view.facts().unigram)},
-          {"bigram", rounded(view.facts().bigram)}};
+Json value_of(const FigureValue& value) {
+  const auto* measured = std::get_if<double>(&value);
+  return measured != nullptr ? rounded(*measured) : figure_json<Json>(value);
 }
 
 // Whose page it is, if a peer's, and what that peer does.
 Json seen_by_of(const RunView& view) {
   if (!view.facts().of_peer()) return nullptr;
   const MemberWord& word = view.word();
-  return {{"peer", view.facts().seen_by},
-          {"state", word.state},
-          {"reason", word.reason},
-          {"microbatches", word.microbatches},
-          {"tokens", word.targets}};
+  Json json = {{"peer", view.facts().seen_by}, {"state", word.state}, {"reason", word.reason}};
+  for (const PeerFigure& row : peer_figures())
+    if (row.places.page != nullptr) json[row.places.page] = value_of(row.of(word.figures));
+  return json;
 }
 
-Json count_of(const RunView& view, const StageSum& total) {
-  if (view.facts().of_peer()) return nullptr;
-  const Tally& tally = view.tally();
-  return {{"twice", tally.counted_twice()},        {"issued", tally.issued()},
-          {"committed", tally.committed()},        {"committed_tokens", tally.committed_targets()},
-          {"secured", total.counts.secured},       {"lost", total.counts.lost},
-          {"taken_back", total.counts.taken_back}, {"undecided", total.undecided},
-          {"rounds", total.counts.rounds}};
-}
-
-Json bytes_of(const RunView& view) {
-  const RunView::Bytes& bytes = view.bytes();
-  const std::uint64_t based = bytes.deltas + bytes.keys;
-  const auto ratio = [](std::uint64_t a, std::uint64_t b) {
-    return b > 0 ? rounded(static_cast<double>(a) / static_cast<double>(b)) : Json(nullptr);
-  };
-  return {{"of", view.facts().of_peer() ? "this machine"
-                 : bytes.of_peers       ? "all processes"
-                                        : "the launching process"},
-          {"sent", bytes.sent},
-          {"received", bytes.received},
-          {"up_per_second", rounded(bytes.up.per_second(view.now()))},
-          {"down_per_second", rounded(bytes.down.per_second(view.now()))},
-          {"codec_ratio", ratio(bytes.fp32, bytes.payload)},
-          {"base_hits", ratio(bytes.deltas, based)}};
+void put_figures(const RunView& view, Json& moment) {
+  const bool of_peer = view.facts().of_peer();
+  moment["loss"]["validated_at_end"] = view.loss().validated_at_end;
+  moment["bytes"]["of"] = of_peer ? "this machine" : view.bytes().of_peers ? "all processes" : "the launching process";
+  for (const RunFigure& row : run_figures()) moment[Json::json_pointer(row.places.page)] = value_of(row.of(view));
+  if (of_peer) moment["count"] = nullptr;  // it sees no commit
 }
 
 Json stages_of(const RunView& view, const std::vector<StageSum>& sums) {
@@ -250,20 +217,15 @@ std::string moment_json(const RunView& view) {
   const std::optional<std::size_t> weakest = weakest_of(sums);
   Json members = Json::array();
   for (const SeenPeer* row : shown) members.push_back(member_of(*row, view));
-  const Json moment = {{"time", time_of(view.now())},
-                       {"run", run_of(view)},
-                       {"seen_by", seen_by_of(view)},
-                       {"tokens", tokens_of(view)},
-                       {"loss", loss_of(view)},
-                       {"count", count_of(view, total_of(sums))},
-                       {"staleness", rounded(view.delay())},
-                       {"faults", view.facts().of_peer() ? Json(nullptr) : Json(view.story().faults())},
-                       {"weakest", weakest ? Json(*weakest) : Json(nullptr)},
-                       {"bytes", bytes_of(view)},
-                       {"stages", stages_of(view, sums)},
-                       {"members", members},
-                       {"members_left_out", view.peers().rows().size() - shown.size()},
-                       {"edges", edges_of(view, shown)}};
+  Json moment = {{"time", time_of(view.now())},
+                 {"run", run_of(view)},
+                 {"seen_by", seen_by_of(view)},
+                 {"weakest", weakest ? Json(*weakest) : Json(nullptr)},
+                 {"stages", stages_of(view, sums)},
+                 {"members", members},
+                 {"members_left_out", view.peers().rows().size() - shown.size()},
+                 {"edges", edges_of(view, shown)}};
+  put_figures(view, moment);
   return dumped(moment);
 }
 

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "page/run_figures.h"
+
 namespace shoal {
 namespace {
 
@@ -17,17 +19,8 @@ using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
 
-Gauge& gauge(prometheus::Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add({});
-}
-Counter& counter(prometheus::Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
-}
-
 // A counter of theirs grows, and what we have is the whole.
-void raise(Counter& counter, std::uint64_t total) {
-  counter.Increment(std::max(0.0, static_cast<double>(total) - counter.Value()));
-}
+void raise(Counter& counter, double total) { counter.Increment(std::max(0.0, total - counter.Value())); }
 
 Family<Histogram>& histograms(prometheus::Registry& registry, const char* name, const char* help) {
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
@@ -57,21 +50,6 @@ using Spans = Raised<SpanCounts>;
 
 struct RunMetrics::Families {
   prometheus::Registry registry;
-  Gauge& loss = gauge(registry, "shoal_loss_nats", "Loss of the newest step, nats a token.");
-  Gauge& validation = gauge(registry, "shoal_validation_loss_nats", "The newest validation loss or estimate of it.");
-  Gauge& rate = gauge(registry, "shoal_tokens_per_second", "Tokens committed a second, over the last 10 s.");
-  Gauge& step = gauge(registry, "shoal_step", "The newest global step.");
-  Gauge& staleness = gauge(registry, "shoal_gradient_delay_steps", "How many inner steps late gradients are.");
-  Gauge& end = gauge(registry, "shoal_end_tokens", "Tokens at which the run ends; 0 where no end is set.");
-  Counter& tokens = counter(registry, "shoal_tokens_total", "Tokens committed so far.");
-  Counter& issued = counter(registry, "shoal_microbatches_issued_total", "Microbatches issued.");
-  Counter& committed = counter(registry, "shoal_microbatches_committed_total", "Microbatches committed.");
-  Counter& twice = counter(registry, "shoal_counted_twice_total", "Contributions that were counted twice.");
-  Counter& faults = counter(registry, "shoal_faults_total",
-                            "Sessions lost, rounds abandoned, stages gone back, joiners not reached, contradictions.");
-  Counter& sent = counter(registry, "shoal_sent_bytes_total", "Bytes sent, by those whose events are here.");
-  Counter& received =
-      counter(registry, "shoal_received_bytes_total", "Bytes received, by those whose events are here.");
   Family<Gauge>& peers =
       prometheus::BuildGauge().Name("shoal_serving_peers").Help("Peers that serve a stage.").Register(registry);
   Family<Gauge>& versions =
@@ -97,19 +75,14 @@ RunMetrics::~RunMetrics() = default;
 
 void RunMetrics::update(const RunView& view) {
   Families& f = *families_;
-  f.loss.Set(view.loss().newest.value_or(0));
-  f.validation.Set(view.loss().validation.value_or(0));
-  f.rate.Set(view.targets_per_s());
-  f.step.Set(static_cast<double>(view.loss().step));
-  f.staleness.Set(view.delay().value_or(0));
-  f.end.Set(static_cast<double>(view.facts().end_targets));
-  raise(f.tokens, view.targets());
-  raise(f.issued, view.tally().issued());
-  raise(f.committed, view.tally().committed());
-  raise(f.twice, view.tally().counted_twice());
-  raise(f.faults, view.story().faults());
-  raise(f.sent, view.bytes().sent);
-  raise(f.received, view.bytes().received);
+  for (const RunFigure& row : run_figures()) {
+    const auto& [name, help, is_counter] = row.places.metric;
+    if (name == nullptr) continue;
+    if (is_counter)
+      raise(prometheus::BuildCounter().Name(name).Help(help).Register(f.registry).Add({}), row.number_of(view));
+    else
+      prometheus::BuildGauge().Name(name).Help(help).Register(f.registry).Add({}).Set(row.number_of(view));
+  }
   std::vector<std::uint64_t> serving(view.stages());
   for (const auto& [session, row] : view.peers().rows()) serving[row.stage] += row.state == SeenState::kServing;
   for (std::uint16_t stage = 0; stage < view.stages(); ++stage) {
@@ -117,8 +90,8 @@ void RunMetrics::update(const RunView& view) {
     const Tally::Stage counts = view.tally().of_stage(stage);
     f.peers.Add(label).Set(static_cast<double>(serving[stage]));
     f.versions.Add(label).Set(static_cast<double>(counts.version));
-    raise(f.rounds.Add(label), counts.rounds);
-    raise(f.lost.Add(label), counts.lost);
+    raise(f.rounds.Add(label), static_cast<double>(counts.rounds));
+    raise(f.lost.Add(label), static_cast<double>(counts.lost));
   }
   f.paths.raise(view.path_spans());
   f.round_spans.raise(view.round_spans());

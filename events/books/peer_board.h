@@ -14,7 +14,7 @@
 
 #include "common/time.h"
 #include "events/books/seen_event.h"
-#include "events/recent_rate.h"
+#include "metrics/recent_rate.h"
 
 namespace shoal {
 
@@ -54,7 +54,7 @@ struct SeenPeer : DoneWork {
   double over = 0;       // 0: it lives
   bool asked_to_move = false;
   Flow up{}, down{};
-  RecentRate rate{10s};           // of targets
+  RecentRate rate{kRateWindow};   // of targets
   std::optional<double> quiet{};  // seconds without a beat, where the launching process says so
 
   bool lives() const { return over == 0; }

@@ -87,7 +87,7 @@ void RunView::take_figures(const EventRecord& r, double time) {
 void RunView::take_word(const MemberWord& word, double time) {
   advance(time);
   const bool heard_before = std::exchange(word_, word).heard;
-  if (word.heard && !heard_before) rate_ = RecentRate(10s);  // what was done meanwhile has none
+  if (word.heard && !heard_before) rate_ = RecentRate(kRateWindow);  // what was done meanwhile has none
   if (word.run_targets > told_targets_) {
     const std::uint64_t added = heard_before && told_targets_ > 0 ? word.run_targets - told_targets_ : 0;
     history_.on_targets(now_, added);
@@ -100,7 +100,7 @@ void RunView::take_word(const MemberWord& word, double time) {
                    now_);
     told_targets_ = word.run_targets;
   }
-  if (word.session != Session{}) peers_.set_work(word.session, word.microbatches, word.targets);
+  if (word.session != Session{}) peers_.set_work(word.session, word.figures.accepted, word.figures.accepted_targets);
 }
 
 void RunView::take_commit(const EventRecord& commit, double time) {

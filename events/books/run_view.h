@@ -17,7 +17,8 @@
 #include "events/books/peer_board.h"
 #include "events/books/seen_event.h"
 #include "events/books/tally.h"
-#include "events/recent_rate.h"
+#include "metrics/peer_figures.h"
+#include "metrics/recent_rate.h"
 
 namespace shoal {
 
@@ -37,10 +38,10 @@ struct RunFacts {
 struct MemberWord {
   bool heard = false;  // its beats are answered; else what follows is of before
   std::uint64_t run_targets = 0, run_step = 0;
-  double run_loss = 0;                          // nats a target
-  Session session{};                            // zero: it has none now
-  std::string state{}, reason{};                // of the peer, as its line has them
-  std::uint64_t microbatches = 0, targets = 0;  // accepted in this session
+  double run_loss = 0;            // nats a target
+  Session session{};              // zero: it has none now
+  std::string state{}, reason{};  // of the peer, as its line has them
+  PeerFigures figures{};
 };
 
 // Counts by upper bound; the last one is of what is above all of them.
@@ -139,7 +140,7 @@ class RunView {
   Loss loss_;
   Bytes bytes_;
   SpanCounts path_spans_, round_spans_;
-  RecentRate rate_{10s};
+  RecentRate rate_{kRateWindow};
   std::unordered_map<std::uint64_t, double> under_way_;  // serial to when it was issued
   std::map<std::uint16_t, OpenRound> open_rounds_;
   // Serial and holder to when it asked.

@@ -234,7 +234,6 @@ RunSummary Launch::summary() const {
   if (!trainer_) return result;  // not started
   result.asked_again = trainer_->courier_counters().branches;
   result.acks_gone = trainer_->acks_gone();
-  result.sent_bytes = transport_->counters().sent_bytes;
   return result;
 }
 

@@ -30,7 +30,6 @@ struct RunSummary {
   std::uint64_t faults = 0;       // sessions that were over without having left, of the whole run
   std::uint64_t asked_again = 0;  // stage 0: peers beyond each microbatch's first; mostly those before were busy
   std::uint64_t run_targets = 0;
-  std::uint64_t sent_bytes = 0;
   // At most so many microbatches, and targets of them, can be lost with one peer: what the trainer may have in flight
   // above its low-water mark.
   std::uint64_t loss_bound_microbatches = 0, loss_bound_targets = 0;

@@ -60,19 +60,15 @@ void Standing::decide_state(WallTime wall) {
 
 void Standing::on_progress(std::uint64_t targets, double loss, std::uint64_t step, TimePoint now) {
   loss_ = loss;
+  measured_ = step_.has_value();
   step_ = step;
-  samples_.push_back({now, targets});
-  while (samples_.size() > 2 && now - samples_[1].at >= kRatePeriod) samples_.pop_front();
+  rate_.note(static_cast<double>(targets), progressed_at_ = now);
 }
 
-// The rate of at least kRatePeriod up to now, so that a run that stands still comes down to 0.
+// A run that stands still comes down to 0.
 std::optional<double> Standing::rate(TimePoint now) const {
-  if (samples_.size() < 2) return std::nullopt;
-  const auto first = std::find_if(samples_.rbegin(), samples_.rend(),
-                                  [&](const Sample& sample) { return now - sample.at >= kRatePeriod; });
-  const Sample& base = first == samples_.rend() ? samples_.front() : *first;
-  const double seconds = seconds_of(now - base.at);
-  return seconds > 0 ? static_cast<double>(samples_.back().targets - base.targets) / seconds : 0;
+  if (!measured_) return std::nullopt;
+  return now - progressed_at_ < kRateWindow ? rate_.per_second() : 0;
 }
 
 void Standing::on_session_over(const Session& session, StageId stage, TimePoint now) {

@@ -1,13 +1,14 @@
 #pragma once
 // How the run stands, as the directory is told it (dht/peer_directory.h, StandingRecord): its state and since when,
 // its figures, which members stand on the signed list and which stood there lately. Value without I/O: facts and times
-// are handed in.   Thread: loop only.   Bounds: kGoneMax sessions that are gone; the samples of kRatePeriod.
+// are handed in.   Thread: loop only.   Bounds: kGoneMax sessions that are gone; those of RecentRate.
 #include <deque>
 #include <tuple>
 #include <vector>
 
 #include "authority/authority.h"
 #include "dht/peer_directory.h"
+#include "metrics/recent_rate.h"
 
 namespace shoal {
 
@@ -15,7 +16,6 @@ class Standing {
  public:
   static constexpr std::size_t kGoneMax = 16;
   static constexpr Duration kGoneTold = std::chrono::minutes(10);
-  static constexpr Duration kRatePeriod = 10s;
   static constexpr Duration kQuiet = 5s;  // a member without a beat for so long is news
 
   struct Stage {
@@ -44,10 +44,6 @@ class Standing {
     StageId stage;
     TimePoint at{};
   };
-  struct Sample {
-    TimePoint at{};
-    std::uint64_t targets = 0;
-  };
   using Places = std::vector<std::tuple<std::uint64_t, StageId, MemberRow::Place, bool>>;
   void decide_state(WallTime wall);
   std::optional<double> rate(TimePoint now) const;  // none: fewer than two samples
@@ -59,7 +55,9 @@ class Standing {
   std::optional<StageId> stage_;
   bool stranded_ = false;
   std::deque<Gone> gone_;
-  std::deque<Sample> samples_;  // the first one is the last that is older than kRatePeriod
+  RecentRate rate_{kRateWindow};  // of targets
+  TimePoint progressed_at_{};
+  bool measured_ = false;  // two steps were made, or more
   std::optional<double> loss_;
   std::optional<std::uint64_t> step_;
 };

@@ -7,39 +7,32 @@ namespace shoal {
 
 void Announcing::announce(const Facts& facts) {
   if (directory_ == nullptr) return;
-  pace_.told(clock_.now(), facts.version, facts.rate);
+  pace_.told(clock_.now(), facts.version, facts.figures.rate);
   const std::uint64_t sequence_before = sequence_;
   sequence_ = next_sequence(sequence_, clock_.wall());
-  // Bytes a second since the record before.
-  const double seconds = sequence_before == 0 ? 0 : seconds_of(clock_.now() - told_at_);
-  const auto per_second = [&](std::uint64_t now, std::uint64_t before) {
-    return seconds > 0 && now > before ? static_cast<double>(now - before) / seconds : 0.0;
-  };
   std::optional<DiskRecord> on_disk;
   if (facts.on_disk) on_disk = {facts.on_disk->version, clock_.wall() - std::chrono::seconds(facts.on_disk->age_s)};
-  const PeerRecord record{.run = run_,
-                          .peer = key_.id(),
-                          .session = facts.session,
-                          .stage = facts.stage,
-                          .whereabouts = whereabouts_,
-                          .rate = facts.rate,
-                          .queue_seconds = facts.queue_seconds,
-                          .version = facts.version,
-                          .serving = facts.serving,
-                          .device = facts.device,
-                          .memory_bytes = facts.memory_bytes,
-                          .activation_codec = std::string(facts.activation_codec),
-                          .gradient_codec = std::string(facts.gradient_codec),
-                          .rtt_ms = 1000 * seconds_of(facts.rtt),
-                          .sent_rate = per_second(facts.sent, sent_),
-                          .got_rate = per_second(facts.received, received_),
-                          .falls = directory_->falls(),
-                          .on_disk = on_disk,
-                          .sequence = sequence_,
-                          .expires = clock_.wall() + kRecordTtl};
+  PeerRecord record{.run = run_,
+                    .peer = key_.id(),
+                    .session = facts.session,
+                    .stage = facts.stage,
+                    .whereabouts = whereabouts_,
+                    .version = facts.version,
+                    .serving = facts.serving,
+                    .figures = facts.figures,
+                    .on_disk = on_disk,
+                    .sequence = sequence_,
+                    .expires = clock_.wall() + kRecordTtl};
+  const double seconds = sequence_before == 0 ? 0 : seconds_of(clock_.now() - told_at_);
+  const auto per_second = [&](std::uint64_t now, std::uint64_t before) {
+    return seconds > 0 && now > before ? static_cast<std::uint64_t>(static_cast<double>(now - before) / seconds) : 0;
+  };
+  record.figures.sent_rate = per_second(facts.figures.sent_bytes, sent_);
+  record.figures.got_rate = per_second(facts.figures.received_bytes, received_);
+  record.figures.falls = directory_->falls();
   told_at_ = clock_.now();
-  sent_ = facts.sent;
-  received_ = facts.received;
+  sent_ = facts.figures.sent_bytes;
+  received_ = facts.figures.received_bytes;
   if (auto text = pack_record(record, key_); text.ok())
     directory_->announce(*std::move(text), stage_key(run_, facts.stage));
   else
@@ -47,7 +40,7 @@ void Announcing::announce(const Facts& facts) {
 }
 
 void Announcing::announce_if_due(const Facts& facts) {
-  if (directory_ != nullptr && pace_.due(clock_.now(), facts.version, facts.rate)) announce(facts);
+  if (directory_ != nullptr && pace_.due(clock_.now(), facts.version, facts.figures.rate)) announce(facts);
 }
 
 void Announcing::withdraw(StageId stage) {

@@ -30,15 +30,9 @@ class Announcing {
     Session session;
     StageId stage;
     Version version;
-    double rate = 0;           // targets a second
-    double queue_seconds = 0;  // of the device
     bool serving = false;
-    std::string device{};                                   // for people
-    std::uint64_t memory_bytes = 0;                         // that stage and microbatches need
-    std::string_view activation_codec{}, gradient_codec{};  // that it sends
-    Duration rtt{0};                                        // of the link to the launching process
     std::optional<DiskState> on_disk{};
-    std::uint64_t sent = 0, received = 0;  // bytes so far, of all links
+    PeerFigures figures{};  // but what the record itself adds: rates of bytes, and falls
   };
   // The pace begins anew: who looks after a join sees the first news of it at once.
   void begin_session() { pace_ = {}; }

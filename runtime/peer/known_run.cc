@@ -21,8 +21,11 @@ void KnownRun::serve_in(const Room& room) {
   served = std::make_shared<const RunConfig>(with_recompute(*config, room.recompute));
 }
 
-std::uint64_t KnownRun::memory_needed(const PeerOptions& options) const {
-  return process_bytes(*served, *spec, credits, options.program_bytes);
+void KnownRun::add_to(PeerFigures& figures, const PeerOptions& options, const Traffic& all) const {
+  figures.device = options.device;
+  if (spec) figures.memory_bytes = process_bytes(*served, *spec, credits, options.program_bytes);
+  figures.sent_bytes = all.sent;
+  figures.received_bytes = all.received;
 }
 
 }  // namespace shoal

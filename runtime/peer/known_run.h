@@ -5,8 +5,10 @@
 #include <memory>
 #include <optional>
 
+#include "metrics/peer_figures.h"
 #include "runtime/config/config.h"
 #include "runtime/peer/peer_options.h"
+#include "runtime/peer/traffic.h"
 #include "runtime/plan/memory_fit.h"
 #include "stages/stage_spec.h"
 #include "transport/messages.h"
@@ -28,8 +30,8 @@ struct KnownRun {
                               std::optional<std::uint64_t> memory_free) const;
   // What `spec` is served with from now on.
   void serve_in(const Room& room);
-  // Bytes of the whole process, estimated for the stage and its microbatches (stage_memory.h). REQUIRES: spec.
-  std::uint64_t memory_needed(const PeerOptions& options) const;
+  // What the process is and sent, and what it needs for the stage and its microbatches (stage_memory.h).
+  void add_to(PeerFigures& figures, const PeerOptions& options, const Traffic& all) const;
 };
 
 }  // namespace shoal

@@ -234,7 +234,10 @@ PeerReport Peer::report() const {
     report.reason = "waiting: stage " + std::to_string(empty->value) + " has no peer";
   if (report.reason.empty() && report.status.stranded)
     report.reason = "waiting: this machine reaches no peer of stage " + std::to_string(run_.spec->route().next->value);
-  report.traffic = traffic_.total(session_traffic());
+  if (session_)
+    report.figures = session_->figures();
+  else
+    run_.add_to(report.figures, options_, traffic_.total({}));
   if (session_ && session_->stage()) {
     report.fetched_bytes = session_->stage()->fetched();
     report.fetch_total = session_->stage()->fetch_total();
@@ -244,7 +247,6 @@ PeerReport Peer::report() const {
   if (membership && membership->list()) report.list = &*membership->list();
   report.sessions = sessions_;
   if (run_.spec) report.on_disk = checkpointing_.newest(run_.spec->stage);
-  if (run_.spec) report.memory_needed = run_.memory_needed(options_);
   report.pause = absence_.pause();
   report.job_under_way = device_.busy();
   return report;

@@ -25,18 +25,16 @@ namespace shoal {
 
 struct PeerReport {                          // for the line every few seconds
   PeerPhase phase = PeerPhase::kConnecting;  // kLeaving from the wish on
-  std::string reason;
-  std::optional<StageId> stage;
-  StagePeerStatus status;
-  Traffic traffic;  // of all sessions
+  std::string reason{};
+  std::optional<StageId> stage{};
+  StagePeerStatus status{};
+  PeerFigures figures{};
   std::uint64_t fetched_bytes = 0, fetch_total = 0;
   BeatAck run{};                              // as last heard
   const MemberList* list = nullptr;           // the newest, until the next callback; null: none in this session
   std::shared_ptr<const RunConfig> config{};  // null before the manifest is here
   std::uint64_t sessions = 1;                 // lives so far
   std::optional<DiskState> on_disk{};
-  std::uint64_t memory_needed =
-      0;  // bytes: estimated for the stage and its microbatches (stage_memory.h); 0: not known
   std::optional<PeerPause> pause{};
   bool job_under_way = false;  // at the device, whatever it is for; its thread cannot be joined before the job ends
 };

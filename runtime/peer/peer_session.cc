@@ -321,13 +321,21 @@ StagePeerStatus PeerSession::status() const {
 
 Traffic PeerSession::traffic() const {
   const TransportCounters counters = transport_.counters();
-  const StagePeerStatus now = status();
+  const PeerFigures session = stage_peer() != nullptr ? stage_peer()->figures() : PeerFigures{};
+  const BaseCounters bases = status().bases;
   return {.sent = counters.sent_bytes,
           .received = counters.received_bytes,
-          .fp32 = now.fp32_bytes,
-          .payload = now.payload_bytes,
-          .deltas = now.bases.deltas,
-          .keys = now.bases.keys};
+          .fp32 = session.fp32_bytes,
+          .payload = session.payload_bytes,
+          .deltas = bases.deltas,
+          .keys = bases.keys};
+}
+
+PeerFigures PeerSession::figures() const {
+  PeerFigures figures = stage_peer() != nullptr ? stage_peer()->figures() : PeerFigures{};
+  figures.rtt_ms = 1000 * seconds_of(transport_.stats(authority_).rtt);
+  env_.run.add_to(figures, env_.options, env_.traffic.total(traffic()));
+  return figures;
 }
 
 std::optional<std::pair<StageId, Version>> PeerSession::held_state() const {
@@ -341,22 +349,12 @@ bool PeerSession::holds_alone() const { return membership_ && membership_->last_
 
 // ---- the directory ----
 Announcing::Facts PeerSession::facts() const {
-  const StagePeerStatus now = status();
-  const Traffic all = env_.traffic.total(traffic());
   return {.session = self_,
           .stage = env_.run.spec->stage,
-          .version = now.version,
-          .rate = now.rate,
-          .queue_seconds = now.queue_ms / 1000.0,
+          .version = status().version,
           .serving = stage_ && stage_->serving() && !env_.absence.goes() && !env_.state.is(PeerPhase::kOver),
-          .device = env_.options.device,
-          .memory_bytes = env_.run.memory_needed(env_.options),  // as the line says
-          .activation_codec = now.activation_codec,
-          .gradient_codec = now.gradient_codec,
-          .rtt = transport_.stats(authority_).rtt,
           .on_disk = env_.checkpointing.newest(env_.run.spec->stage),
-          .sent = all.sent,
-          .received = all.received};
+          .figures = figures()};
 }
 
 void PeerSession::announce() {

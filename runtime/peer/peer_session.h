@@ -70,6 +70,7 @@ class PeerSession final : private Transport::Listener, private MembershipPort {
   StagePlace* stage() const { return stage_.get(); }            // null before the answer
   StagePeer* stage_peer() const { return stage_ ? stage_->peer() : nullptr; }
   StagePeerStatus status() const;  // zeros before the state is here
+  PeerFigures figures() const;
   Traffic traffic() const;
   bool authority_is_linked() const { return transport_.remote(authority_).has_value(); }
   // Stage and version of the anchor that this process holds.

@@ -369,19 +369,20 @@ std::optional<KeptState::Source> StagePlace::source() const {
 
 void StagePlace::add_to(Beat& beat) const {
   const StagePeerStatus status = peer_->status();
+  const PeerFigures figures = peer_->figures();
   beat.version = reached();
   // Also while it leaves: it takes part in the round that secures its work, and gives its state to others.
   beat.serving = serving();
-  beat.inner_steps = status.inner_steps;
+  beat.inner_steps = figures.inner_steps;
   beat.settled_targets = status.settled_targets;
   beat.job_ms = status.job_ms;
   beat.longest_ms = status.longest_ms;
   beat.stranded = status.stranded;
   beat.behind = behind();
   beat.delay_milli =
-      static_cast<std::uint16_t>(std::lround(1000 * status.delay));  // below 1000 * DelayHistogram::kBins
-  if (status.forward_us) beat.capacity.forward_us = static_cast<std::uint32_t>(std::lround(*status.forward_us));
-  if (status.backward_us) beat.capacity.backward_us = static_cast<std::uint32_t>(std::lround(*status.backward_us));
+      static_cast<std::uint16_t>(std::lround(1000 * figures.delay));  // below 1000 * DelayHistogram::kBins
+  if (figures.forward_us) beat.capacity.forward_us = static_cast<std::uint32_t>(std::lround(*figures.forward_us));
+  if (figures.backward_us) beat.capacity.backward_us = static_cast<std::uint32_t>(std::lround(*figures.backward_us));
 }
 
 }  // namespace shoal

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "common/os/thread_loop.h"
+#include "metrics/recent_rate.h"
 #include "runtime/solo/delayed_weights.h"
 
 namespace shoal {
@@ -162,7 +163,7 @@ class Solo {
   SampleOrder order_;
   SoloResult result_;
   TimePoint started_{};
-  RecentRate rate_{60s};  // of tokens
+  RecentRate rate_{kTimeLeftWindow};  // of tokens
   std::optional<double> estimate_;
   std::uint64_t issued_ = 0;
 };

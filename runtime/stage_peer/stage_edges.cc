@@ -38,9 +38,7 @@ KnownBase StageEdges::known_base(SampleId sample, const OutgoingActivation& made
 
 CodecId StageEdges::codec_of(const Auto<CodecId>& option, LineCodec& line, StageId stage, const char* role) {
   if (option.given) return *option.given;
-  const MeterReadings& meters = meters_.readings();
-  const double compute_us = meters.forward_us.value_or(0) + meters.backward_us.value_or(0);
-  if (!line.follow(neighbours_.slowest_line(stage), 1e-6 * compute_us)) return line.codec();
+  if (!line.follow(neighbours_.slowest_line(stage), 1e-6 * meters_.job_us())) return line.codec();
   const std::string text = std::string(role) + " go to stage " + std::to_string(stage.value) + " as " +
                            std::string(codec_for(line.codec()).name());
   session_.events.write({.event = EventKind::kCodec, .cause = text + ": " + line.reason()});

@@ -196,7 +196,7 @@ void StagePeer::tick() {
   const bool beat = now >= next_beat_;
   if (beat) {
     next_beat_ = now + kBeat;
-    meters_.measure(ledger_.counters().counted, now);
+    meters_.measure(ledger_.counters(), now);
   }
   ledger_.tick(now);
   courier_.tick(now);
@@ -228,31 +228,23 @@ std::uint32_t StagePeer::job_ms() const {
 }
 
 StagePeerStatus StagePeer::status() const {
-  StagePeerStatus status;
-  status.ledger = ledger_.counters();
-  status.settled_targets = windows_.stepped_targets();
-  status.inner_steps = meters_.readings().inner_steps;
-  status.delay = meters_.readings().delay;
-  status.graphs_dropped = meters_.readings().graphs_dropped;
-  status.device_busy = !device_.idle();
-  status.job_ms = job_ms();
-  status.longest_ms = milliseconds_up(device_.longest_of_kind());
-  status.longest_job = device_.longest();
-  status.live = ledger_.entries().live();
-  status.queued = ledger_.queued();
-  status.parked = courier_.hops().parked();
-  status.queue_ms = ledger_.queue_ms();
-  status.stranded = courier_.stranded();
-  status.rate = meters_.readings().rate;
-  status.forward_us = meters_.readings().forward_us;
-  status.activation_codec = meters_.readings().activation_codec;
-  status.gradient_codec = meters_.readings().gradient_codec;
-  status.backward_us = meters_.readings().backward_us;
-  status.bases = bases_.counters();
-  status.fp32_bytes = meters_.readings().fp32_bytes;
-  status.payload_bytes = meters_.readings().payload_bytes;
-  status.version = arena_.version;
-  return status;
+  return {.settled_targets = windows_.stepped_targets(),
+          .device_busy = !device_.idle(),
+          .job_ms = job_ms(),
+          .longest_ms = milliseconds_up(device_.longest_of_kind()),
+          .longest_job = device_.longest(),
+          .live = ledger_.entries().live(),
+          .queued = ledger_.queued(),
+          .parked = courier_.hops().parked(),
+          .stranded = courier_.stranded(),
+          .bases = bases_.counters(),
+          .version = arena_.version};
+}
+
+PeerFigures StagePeer::figures() const {
+  PeerFigures figures = meters_.figures(ledger_.counters());
+  figures.queue_seconds = ledger_.queue_ms() / 1000.0;
+  return figures;
 }
 
 }  // namespace shoal

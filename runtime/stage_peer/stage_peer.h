@@ -24,23 +24,15 @@
 
 namespace shoal {
 
-// Figures for beats and for people.
+// Where it stands now, for beats and for what waits for it.
 struct StagePeerStatus {
-  LedgerCounters ledger;
-  std::uint64_t settled_targets = 0, inner_steps = 0;
-  std::uint64_t graphs_dropped = 0;  // by inner steps: their forwards run again
-  double delay = 0;                  // as in MeterReadings
+  std::uint64_t settled_targets = 0;
   bool device_busy = false;
   std::uint32_t job_ms = 0, longest_ms = 0;  // as in Beat
   Duration longest_job{};                    // of any kind, in this session
   std::size_t live = 0, queued = 0, parked = 0;
-  std::uint32_t queue_ms = 0;
-  bool stranded = false;                                  // nobody of the next stage answers
-  double rate = 0;                                        // targets counted a second, over seconds
-  std::optional<double> forward_us{}, backward_us{};      // as in MeterReadings
-  std::string_view activation_codec{}, gradient_codec{};  // the same
+  bool stranded = false;  // nobody of the next stage answers
   BaseCounters bases{};
-  std::uint64_t fp32_bytes = 0, payload_bytes = 0;  // of activations and gradients that were encoded; of their frames
   Version version;
 };
 
@@ -76,6 +68,7 @@ class StagePeer final {
   bool stopped() const { return device_.stopped(); }
 
   StagePeerStatus status() const;
+  PeerFigures figures() const;  // of the session
   const Neighbours& neighbours() const { return neighbours_; }
   const Courier& courier() const { return courier_; }
   const Ledger& ledger() const { return ledger_; }

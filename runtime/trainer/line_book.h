@@ -1,11 +1,11 @@
 #pragma once
 // Train lines: one for each step's worth of committed microbatches, whatever their order. Value without I/O.
-// Thread: loop only.   Bounds: those of events/recent_rate.h.
+// Thread: loop only.   Bounds: those of metrics/recent_rate.h.
 #include <cstdint>
 #include <optional>
 
-#include "events/recent_rate.h"
 #include "events/train_line.h"
+#include "metrics/recent_rate.h"
 #include "runtime/config/config.h"
 #include "transport/messages_hop.h"
 
@@ -26,8 +26,8 @@ class LineBook {
 
   const RunConfig& config_;
   TimePoint started_at_{}, line_since_{};
-  RecentRate rate_{60s};  // of committed targets
-  double loss_sum_ = 0;   // of the line that is being counted, as targets_ and microbatches_
+  RecentRate rate_{kTimeLeftWindow};  // of committed targets
+  double loss_sum_ = 0;               // of the line that is being counted, as targets_ and microbatches_
   std::uint64_t targets_ = 0, microbatches_ = 0, lines_ = 0;
 };
 

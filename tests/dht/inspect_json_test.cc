@@ -39,15 +39,15 @@ PeerRecord bare_record(const KeyPair& peer, std::uint16_t stage) {
 
 PeerRecord whole_record(const KeyPair& peer, std::uint16_t stage) {
   PeerRecord record = bare_record(peer, stage);
-  record.rate = 5120;
-  record.queue_seconds = 0.3;
+  record.figures.rate = 5120;
+  record.figures.queue_seconds = 0.3;
   record.version = Version(18);
   record.serving = true;
-  record.device = "cuda:0";
-  record.memory_bytes = 3ull << 30;
-  record.activation_codec = record.gradient_codec = "int8";
-  record.rtt_ms = 35;
-  record.sent_rate = record.got_rate = 1e6;
+  record.figures.device = "cuda:0";
+  record.figures.memory_bytes = 3ull << 30;
+  record.figures.activation_codec = record.figures.gradient_codec = "int8";
+  record.figures.rtt_ms = 35;
+  record.figures.sent_rate = record.figures.got_rate = 1e6;
   record.on_disk = {Version(17), kTestWall};
   return record;
 }

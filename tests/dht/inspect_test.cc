@@ -26,7 +26,7 @@ class InspectTest : public ::testing::Test {
   }
   void announce(const KeyPair& peer, std::uint16_t stage, double rate, bool serving = true) {
     PeerRecord record = peer_record(run_, peer, stage, 1, loop_.wall());
-    record.rate = rate;
+    record.figures.rate = rate;
     record.serving = serving;
     source_->announce(packed(record, peer), stage_key(record.run, record.stage));
     sources_.push_back(std::move(source_));
@@ -168,14 +168,14 @@ TEST_F(InspectTest, AMembersRecordOfAnotherStageIsAClaim) {
 
 TEST_F(InspectTest, TheTableNamesWhatAPersonMustKnowInEightyColumns) {
   PeerRecord own = peer_record(run_, ann_, 0, 1, loop_.wall());
-  own.rate = 6100;
-  own.device = "cuda:0";
-  own.memory_bytes = 16ull << 30;
-  own.activation_codec = "int8";
-  own.rtt_ms = 35;
-  own.sent_rate = 1.25e6;
-  own.got_rate = 2.5e6;
-  own.falls = 12;
+  own.figures.rate = 6100;
+  own.figures.device = "cuda:0";
+  own.figures.memory_bytes = 16ull << 30;
+  own.figures.activation_codec = "int8";
+  own.figures.rtt_ms = 35;
+  own.figures.sent_rate = 1.25e6;
+  own.figures.got_rate = 2.5e6;
+  own.figures.falls = 12;
   own.on_disk = {Version(17), loop_.wall() - 65s};
   source_->announce(packed(own, ann_), stage_key(own.run, own.stage));
   sources_.push_back(std::move(source_));

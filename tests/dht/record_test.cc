@@ -25,8 +25,8 @@ TEST_F(RecordTest, APeersRecordComesBackAsItWas) {
   EXPECT_EQ(back->session, record_.session);
   EXPECT_EQ(back->stage, record_.stage);
   EXPECT_EQ(back->whereabouts.addresses, record_.whereabouts.addresses);
-  EXPECT_DOUBLE_EQ(back->rate, record_.rate);
-  EXPECT_DOUBLE_EQ(back->queue_seconds, record_.queue_seconds);
+  EXPECT_DOUBLE_EQ(back->figures.rate, record_.figures.rate);
+  EXPECT_DOUBLE_EQ(back->figures.queue_seconds, record_.figures.queue_seconds);
   EXPECT_EQ(back->version, record_.version);
   EXPECT_TRUE(back->serving);
   EXPECT_EQ(back->sequence, 77u);
@@ -138,36 +138,36 @@ TEST_F(RecordTest, TheMembersOfALargeRunComeInPartsAndWhoIsNotNamedIsCounted) {
 // What is for people gives way to where others can dial.
 TEST_F(RecordTest, APeersFiguresComeBackAndGiveWayToAnAddress) {
   PeerRecord record = record_;
-  record.device = "cuda:0";
-  record.memory_bytes = 3ull << 30;
-  record.rtt_ms = 35.2;
-  record.sent_rate = 1.25e6;
-  record.got_rate = 2.5e6;
-  record.falls = 12;
+  record.figures.device = "cuda:0";
+  record.figures.memory_bytes = 3ull << 30;
+  record.figures.rtt_ms = 35.2;
+  record.figures.sent_rate = 1.25e6;
+  record.figures.got_rate = 2.5e6;
+  record.figures.falls = 12;
   record.on_disk = {Version(17), record.expires - kRecordTtl - 100s};
   auto back = parse_peer_record(packed(record, peer_), record.run);
   ASSERT_TRUE(back.ok()) << back.error().message;
-  EXPECT_EQ(back->device, "cuda:0");
-  EXPECT_EQ(back->memory_bytes, record.memory_bytes);
-  EXPECT_DOUBLE_EQ(back->rtt_ms, 35.2);
-  EXPECT_DOUBLE_EQ(back->sent_rate, 1.25e6);
-  EXPECT_DOUBLE_EQ(back->got_rate, 2.5e6);
-  EXPECT_EQ(back->falls, 12u);
+  EXPECT_EQ(back->figures.device, "cuda:0");
+  EXPECT_EQ(back->figures.memory_bytes, record.figures.memory_bytes);
+  EXPECT_DOUBLE_EQ(back->figures.rtt_ms, 35.2);
+  EXPECT_EQ(std::pair(back->figures.sent_rate, back->figures.got_rate),
+            std::pair(record.figures.sent_rate, record.figures.got_rate));
+  EXPECT_EQ(back->figures.falls, 12u);
   ASSERT_TRUE(back->on_disk);
   EXPECT_EQ(back->on_disk->version, Version(17));
   EXPECT_EQ(back->on_disk->saved, record.on_disk->saved);
-  record.activation_codec = record.gradient_codec = "int8";
+  record.figures.activation_codec = record.figures.gradient_codec = "int8";
   back = parse_peer_record(packed(record, peer_), record.run);
-  EXPECT_EQ(back->device + back->activation_codec, "cuda:0") << "codecs give way first";
-  record.whereabouts.addresses.resize(1), record.falls = 0;
+  EXPECT_EQ(back->figures.device + back->figures.activation_codec, "cuda:0") << "codecs give way first";
+  record.whereabouts.addresses.resize(1), record.figures.falls = 0;
   back = parse_peer_record(packed(record, peer_), record.run);
-  EXPECT_EQ(back->activation_codec + " " + back->gradient_codec, "int8 int8");
+  EXPECT_EQ(back->figures.activation_codec + " " + back->figures.gradient_codec, "int8 int8");
   record.whereabouts.addresses = {"[2001:db8:1111:2222:3333:4444:5555:6666]:65535", "198.51.100.7:7741",
                                   "198.51.100.8:7741"};
   back = parse_peer_record(packed(record, peer_), record.run);
   ASSERT_TRUE(back.ok()) << back.error().message;
   EXPECT_EQ(back->whereabouts.addresses, record.whereabouts.addresses);
-  EXPECT_EQ(back->device, "");
+  EXPECT_EQ(back->figures.device, "");
 }
 
 // These bytes stand in docs/dht.md: whoever changes the form changes it for every process that is out there.
@@ -193,8 +193,8 @@ TEST_F(RecordTest, TheLongestNumbersAndThreeAddressesOfIpv4Fit) {
   PeerRecord record = record_;
   record.stage = StageId(255);
   record.whereabouts.addresses = {"198.151.100.117:65535", "198.151.100.118:65535", "198.151.100.119:65535"};
-  record.rate = 12345678.9;
-  record.queue_seconds = 123.456;
+  record.figures.rate = 12345678.9;
+  record.figures.queue_seconds = 123.456;
   record.version = Version(1234567890);
   record.serving = false;
   record.sequence = 1'700'000'000'000;
@@ -225,7 +225,7 @@ TEST_F(RecordTest, PackingRefusesWhatIsNotOurs) {
   record.whereabouts.addresses = {"0.0.0.0:7741"};
   EXPECT_EQ(pack_record(record, peer_).code(), ErrorCode::kInput);
   record = record_;
-  record.rate = std::nan("");
+  record.figures.rate = std::nan("");
   EXPECT_EQ(pack_record(record, peer_).code(), ErrorCode::kInput);
   RunRecord run = run_record(run_, 1, kTestWall);
   run.name = "\xff\xfe";

@@ -22,8 +22,8 @@ inline PeerRecord peer_record(const KeyPair& run, const KeyPair& peer, std::uint
   record.session = Session::of(peer.id(), 0x0123456789abcdefull);
   record.stage = StageId(stage);
   record.whereabouts.addresses = {"198.51.100.7:7741", "[2001:db8::7]:7741"};
-  record.rate = 5120.5;
-  record.queue_seconds = 0.31;
+  record.figures.rate = 5120.5;
+  record.figures.queue_seconds = 0.31;
   record.version = Version(18);
   record.serving = true;
   record.sequence = sequence;

@@ -82,7 +82,7 @@ TEST(StockToolTest, ShowsTheRecordsThatInspectShows) {
     const auto same = parse_peer_record(peer.peer == ann.id() ? record_a : record_b, run_of(run));
     ASSERT_TRUE(same.ok());
     EXPECT_EQ(peer.whereabouts.addresses, same->whereabouts.addresses);
-    EXPECT_EQ(peer.rate, same->rate);
+    EXPECT_EQ(peer.figures.rate, same->figures.rate);
     EXPECT_EQ(peer.version, same->version);
     EXPECT_EQ(peer.sequence, same->sequence);
   }

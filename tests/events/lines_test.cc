@@ -7,7 +7,6 @@
 #include "common/status_line.h"
 #include "events/headway.h"
 #include "events/line_parts.h"
-#include "events/recent_rate.h"
 #include "events/train_line.h"
 
 namespace shoal {
@@ -131,37 +130,6 @@ TEST(TrainLineTest, ManyStagesAreSummedUp) {
   line.peers.assign(64, 12);
   line.peers[5] = 1;
   EXPECT_THAT(text_of(line, kPiped), testing::HasSubstr("peers 1-12 in 64"));
-}
-
-TEST(RecentRateTest, IsThatOfTheWindow) {
-  RecentRate rate(10s);
-  EXPECT_EQ(rate.per_second(), 0);
-  for (int second = 0; second <= 60; ++second) rate.note(second < 30 ? 0 : (second - 30) * 5.0, kStart + second * 1s);
-  EXPECT_NEAR(rate.per_second(), 5, 1e-9);
-  EXPECT_EQ(rate.time_for(50), std::optional<Duration>(10s));
-}
-
-// A rate of the last two seconds alone was 0 between any two microbatches that are further apart.
-TEST(RecentRateTest, WhatComesInPiecesFurtherApartThanTheWindowIsNotZero) {
-  RecentRate rate(10s);
-  for (int second = 0; second <= 100; ++second) {
-    rate.note(second / 25 * 1000.0, kStart + second * 1s);  // 1000 every 25 s
-    EXPECT_EQ(rate.per_second() > 0, second >= 25) << second;
-  }
-  EXPECT_NEAR(rate.per_second(), 40, 1e-9) << "of the last two pieces";
-  rate.note(4000, kStart + 100s + RecentRate::kWindowsMax * 10s + 1s);
-  EXPECT_EQ(rate.per_second(), 0) << "it stands still";
-  EXPECT_EQ(rate.time_for(50), std::nullopt);
-}
-
-TEST(RecentRateTest, ACountThatBeginsAnewIsANewOne) {
-  RecentRate rate(10s);
-  rate.note(1000, kStart);
-  rate.note(2000, kStart + 1s);
-  rate.note(10, kStart + 2s);
-  EXPECT_EQ(rate.per_second(), 0);
-  rate.note(20, kStart + 3s);
-  EXPECT_NEAR(rate.per_second(), 10, 1e-9);
 }
 
 TEST(HeadwayTest, SaysHowMuchHowFastAndHowLongYet) {

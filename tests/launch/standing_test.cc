@@ -92,7 +92,7 @@ TEST_F(StandingTest, TheRateIsOfTheLastSecondsAndComesDownWhenNothingMoves) {
   EXPECT_NEAR(standing.record(now).rate.value_or(0), 1000, 120);
   EXPECT_EQ(standing.record(now).step, 20u);
   EXPECT_DOUBLE_EQ(standing.record(now).loss.value_or(0), 3.5);
-  now += Standing::kRatePeriod;
+  now += kRateWindow;
   EXPECT_EQ(standing.record(now).rate, 0);
 }
 

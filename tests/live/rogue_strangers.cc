@@ -44,7 +44,7 @@ class Claims final : private DhtAccess::Listener {
       record.session = Session::of(keys_[i].id(), 1);
       record.stage = StageId(static_cast<std::uint16_t>(i % 2));
       record.whereabouts.addresses = {"198.51.100.7:7741"};
-      record.rate = 1e9;
+      record.figures.rate = 1e9;
       record.serving = true;
       record.sequence = next_sequence(0, now);
       record.expires = now + kRecordTtl;

@@ -55,8 +55,7 @@ TEST(PeersViewTest, APeersPageHasWhatItIsTold) {
                     .run_loss = 3.0,
                     .session = own,
                     .state = "serving",
-                    .microbatches = second,
-                    .targets = 64 * second},
+                    .figures = {.accepted = second, .accepted_targets = 64 * second}},
                    kStoryStart + static_cast<double>(second));
   }
   view.take({{.event = EventKind::kBytes, .sent = 100, .received = 50}, kStoryStart + 20, false, own});

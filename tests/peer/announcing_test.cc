@@ -40,8 +40,8 @@ class AnnouncingTest : public testing::Test {
 };
 
 TEST_F(AnnouncingTest, ARecordSaysWhereWeAreAndIsSignedByOurKey) {
-  facts_.rate = 80;
-  facts_.queue_seconds = 0.5;
+  facts_.figures.rate = 80;
+  facts_.figures.queue_seconds = 0.5;
   facts_.serving = true;
   announcing_.announce(facts_);
   ASSERT_EQ(directory_.announced.size(), 1u);
@@ -58,24 +58,24 @@ TEST_F(AnnouncingTest, ARecordSaysWhereWeAreAndIsSignedByOurKey) {
 }
 
 TEST_F(AnnouncingTest, ARecordSaysWhatThisMachineLendsAndHowMuchItSends) {
-  facts_.device = "cuda:0";
-  facts_.memory_bytes = 3ull << 30;
-  facts_.activation_codec = "int8";
-  facts_.rtt = 35ms;
-  facts_.sent = 5'000'000;
+  facts_.figures.device = "cuda:0";
+  facts_.figures.memory_bytes = 3ull << 30;
+  facts_.figures.activation_codec = "int8";
+  facts_.figures.rtt_ms = 35;
+  facts_.figures.sent_bytes = 5'000'000;
   announcing_.announce(facts_);
-  EXPECT_EQ(newest().sent_rate, 0) << "since when is not known yet";
+  EXPECT_EQ(newest().figures.sent_rate, 0u) << "since when is not known yet";
   loop_.run_for(10s);
-  facts_.sent += 1'000'000;
-  facts_.received += 2'000'000;
+  facts_.figures.sent_bytes += 1'000'000;
+  facts_.figures.received_bytes += 2'000'000;
   announcing_.announce(facts_);
-  EXPECT_EQ(newest().device, "cuda:0");
-  EXPECT_EQ(newest().memory_bytes, 3ull << 30);
-  EXPECT_EQ(newest().activation_codec, "int8");
-  EXPECT_EQ(newest().gradient_codec, "") << "it sends none";
-  EXPECT_DOUBLE_EQ(newest().rtt_ms, 35);
-  EXPECT_DOUBLE_EQ(newest().sent_rate, 100'000);
-  EXPECT_DOUBLE_EQ(newest().got_rate, 200'000);
+  EXPECT_EQ(newest().figures.device, "cuda:0");
+  EXPECT_EQ(newest().figures.memory_bytes, 3ull << 30);
+  EXPECT_EQ(newest().figures.activation_codec, "int8");
+  EXPECT_EQ(newest().figures.gradient_codec, "") << "it sends none";
+  EXPECT_DOUBLE_EQ(newest().figures.rtt_ms, 35);
+  EXPECT_EQ(newest().figures.sent_rate, 100'000u);
+  EXPECT_EQ(newest().figures.got_rate, 200'000u);
 }
 
 TEST_F(AnnouncingTest, EachRecordReplacesTheOneBeforeAlsoWithinAMillisecond) {

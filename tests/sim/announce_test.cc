@@ -100,7 +100,7 @@ TEST(AnnounceTest, VersionAndRateOfANewPeerStandThereAsSoonAsItHasThem) {
     swarm.run_for(10ms);
     const StagePeerStatus status = peer.peer->report().status;
     if (!first_version && status.version.value > 0) first_version = swarm.loop().now();
-    if (!first_rate && status.rate > 0) first_rate = swarm.loop().now();
+    if (!first_rate && peer.peer->report().figures.rate > 0) first_rate = swarm.loop().now();
   }
   ASSERT_TRUE(first_version && first_rate);
   const TimePoint measured = swarm.loop().now();
@@ -119,7 +119,7 @@ TEST(AnnounceTest, VersionAndRateOfANewPeerStandThereAsSoonAsItHasThem) {
     return TimePoint::max();
   };
   EXPECT_LE(told([](const PeerRecord& record) { return record.version.value > 0; }), *first_version + 200ms);
-  EXPECT_LE(told([](const PeerRecord& record) { return record.rate > 0; }), *first_rate + 200ms);
+  EXPECT_LE(told([](const PeerRecord& record) { return record.figures.rate > 0; }), *first_rate + 200ms);
   // After that no more often than it should be.
   std::optional<TimePoint> before;
   for (const auto& [when, record] : records) {

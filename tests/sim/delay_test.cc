@@ -110,7 +110,7 @@ TEST_F(DelayTest, RecomputedGraphsKeepTheirFirstStep) {
   while (recomputed == 0 && !swarm.finished() && swarm.loop().now().time_since_epoch() < 600s) {
     swarm.run_for(50ms);
     for (const auto& host : swarm.peers())
-      if (host->peer && host->peer->stage_peer()) recomputed += host->peer->stage_peer()->status().ledger.recomputed;
+      if (host->peer && host->peer->stage_peer()) recomputed += host->peer->stage_peer()->figures().recomputed;
   }
   ASSERT_GT(recomputed, 0u) << "no graph was dropped: the test shows nothing";
   ASSERT_TRUE(swarm.run_to_end(600s));

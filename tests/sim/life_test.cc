@@ -53,7 +53,7 @@ TEST_F(LifeTest, AHangInAJobWhoseLikeTookNoTimeIsFenced) {
   Swarm swarm(std::move(quick));
   swarm.run_for(5s);
   const auto& peer = *swarm.peers()[0];
-  ASSERT_GT(peer.peer->report().status.ledger.counted, 0u);
+  ASSERT_GT(peer.peer->report().figures.counted, 0u);
   hang_in_forwards(peer);
   const Session session = peer.peer->session();
   swarm.run_for(30s);

@@ -112,7 +112,7 @@ TEST_F(StrandedSimTest, AHealedPeerWorksAgain) {
   Swarm swarm(std::move(options));
   swarm.run_for(10s);
   const std::size_t peer = of_stage(swarm, 0).at(0);
-  const auto counted = [&] { return swarm.peers()[peer]->peer->report().status.ledger.counted; };
+  const auto counted = [&] { return swarm.peers()[peer]->peer->report().figures.counted; };
   for (const std::size_t other : of_stage(swarm, 1)) cut(swarm, peer, other, Way::kBoth);
   swarm.run_for(30s);
   const std::uint64_t then = counted();

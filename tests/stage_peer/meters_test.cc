@@ -7,23 +7,35 @@ namespace {
 
 constexpr TimePoint kStart{100s};
 
-TEST(MetersTest, TheRateIsTakenOverWholePeriods) {
+TEST(MetersTest, TheRateIsThatOfTheWindow) {
   Meters meters(64, 1000);
   meters.start(kStart);
-  meters.measure(5, kStart + Meters::kRatePeriod - 1ms);
-  EXPECT_EQ(meters.readings().rate, 0);
-  meters.measure(10, kStart + Meters::kRatePeriod);
-  EXPECT_DOUBLE_EQ(meters.readings().rate, 10 * 64 / 2.0);
+  EXPECT_EQ(meters.figures({}).rate, 0);
+  for (std::uint64_t second = 1; second <= 30; ++second)
+    meters.measure({.counted = 5 * second}, kStart + std::chrono::seconds(second));
+  EXPECT_NEAR(meters.figures({}).rate, 5 * 64, 1e-9);
+  for (std::uint64_t second = 31; second <= 60; ++second)
+    meters.measure({.counted = 150 + 4 * (second - 30)}, kStart + std::chrono::seconds(second));
+  EXPECT_NEAR(meters.figures({}).rate, 4 * 64, 1e-9) << "what was before is forgotten";
 }
 
-TEST(MetersTest, TheRateForgetsWhatWasBefore) {
-  Meters meters(64, 1000);
+// One that works was told to have no rate between any two microbatches that are further apart than its window.
+TEST(MetersTest, TheRateIsNeverZeroWhileWorkIsCounted) {
+  Meters meters(512, 1000);
   meters.start(kStart);
-  meters.measure(10, kStart + 2s);
-  meters.measure(14, kStart + 6s);  // a late beat: over the time that passed
-  EXPECT_DOUBLE_EQ(meters.readings().rate, 4 * 64 / 4.0);
-  meters.measure(14, kStart + 8s);
-  EXPECT_EQ(meters.readings().rate, 0);
+  for (std::uint64_t second = 5; second <= 120; second += 5) {
+    meters.measure({.counted = second / 30}, kStart + std::chrono::seconds(second));  // one microbatch in 30 s
+    EXPECT_EQ(meters.figures({}).rate > 0, second >= 30) << second;
+  }
+}
+
+TEST(MetersTest, TheFiguresHaveWhatTheLedgerCounts) {
+  const PeerFigures figures = Meters(64, 1000).figures({.accepted = 5, .counted = 4, .undone = 3, .recomputed = 2});
+  EXPECT_EQ(figures.accepted, 5u);
+  EXPECT_EQ(figures.accepted_targets, 5u * 64);
+  EXPECT_EQ(figures.counted, 4u);
+  EXPECT_EQ(figures.undone, 3u);
+  EXPECT_EQ(figures.recomputed, 2u);
 }
 
 TEST(MetersTest, BytesAreCountedOnlyForWhatWasEncoded) {
@@ -31,18 +43,18 @@ TEST(MetersTest, BytesAreCountedOnlyForWhatWasEncoded) {
   meters.encoded(250);
   meters.encoded(0);
   meters.encoded(260);
-  EXPECT_EQ(meters.readings().payload_bytes, 510u);
-  EXPECT_EQ(meters.readings().fp32_bytes, 2000u);
+  EXPECT_EQ(meters.figures({}).payload_bytes, 510u);
+  EXPECT_EQ(meters.figures({}).fp32_bytes, 2000u);
 }
 
 TEST(MetersTest, TheTimesOfAMicrobatchAreAMeanOfTheLastOnes) {
   Meters meters(64, 1000);
-  EXPECT_FALSE(meters.readings().forward_us.has_value());
+  EXPECT_FALSE(meters.figures({}).forward_us.has_value());
   meters.computed(100, 300);
-  EXPECT_EQ(meters.readings().forward_us, 100);
+  EXPECT_EQ(meters.figures({}).forward_us, 100);
   for (int i = 0; i < 200; ++i) meters.computed(50, 200);
-  EXPECT_NEAR(*meters.readings().forward_us, 50, 0.1);
-  EXPECT_NEAR(*meters.readings().backward_us, 200, 0.1);
+  EXPECT_NEAR(*meters.figures({}).forward_us, 50, 0.1);
+  EXPECT_NEAR(*meters.figures({}).backward_us, 200, 0.1);
 }
 
 DelayHistogram late(std::uint64_t delay, std::uint64_t targets) {
@@ -53,15 +65,15 @@ DelayHistogram late(std::uint64_t delay, std::uint64_t targets) {
 
 TEST(MetersTest, TheDelayIsTheMeanOverTheTargetsOfTheLastWindows) {
   Meters meters(64, 1000);
-  EXPECT_EQ(meters.readings().delay, 0);
+  EXPECT_EQ(meters.figures({}).delay, 0);
   meters.stepped(late(0, 100));
   meters.stepped(late(2, 300));
-  EXPECT_DOUBLE_EQ(meters.readings().delay, 1.5);
+  EXPECT_DOUBLE_EQ(meters.figures({}).delay, 1.5);
   meters.stepped({});  // a step in which this replica has no part
-  EXPECT_DOUBLE_EQ(meters.readings().delay, 1.5);
-  EXPECT_EQ(meters.readings().inner_steps, 3u);
+  EXPECT_DOUBLE_EQ(meters.figures({}).delay, 1.5);
+  EXPECT_EQ(meters.figures({}).inner_steps, 3u);
   for (std::size_t i = 0; i < kDelayWindows; ++i) meters.stepped(late(3, 1));
-  EXPECT_DOUBLE_EQ(meters.readings().delay, 3) << "older windows are forgotten";
+  EXPECT_DOUBLE_EQ(meters.figures({}).delay, 3) << "older windows are forgotten";
 }
 
 TEST(MetersTest, WhatHappenedAddsUp) {
@@ -70,8 +82,8 @@ TEST(MetersTest, WhatHappenedAddsUp) {
   meters.stepped({});
   meters.dropped_graphs(2);
   meters.dropped_graphs(3);
-  EXPECT_EQ(meters.readings().inner_steps, 2u);
-  EXPECT_EQ(meters.readings().graphs_dropped, 5u);
+  EXPECT_EQ(meters.figures({}).inner_steps, 2u);
+  EXPECT_EQ(meters.figures({}).graphs_dropped, 5u);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "events/recent_rate.h"
+#include "metrics/recent_rate.h"
 
 #include <algorithm>
 

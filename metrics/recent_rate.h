@@ -9,6 +9,9 @@
 
 namespace shoal {
 
+inline constexpr Duration kRateWindow = 10s;      // of what is shown as the rate now
+inline constexpr Duration kTimeLeftWindow = 60s;  // of what tells when a run ends
+
 class RecentRate {
  public:
   // Whatever grew no more for so many windows stands still.
