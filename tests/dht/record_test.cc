@@ -150,8 +150,8 @@ TEST_F(RecordTest, APeersFiguresComeBackAndGiveWayToAnAddress) {
   EXPECT_EQ(back->figures.device, "cuda:0");
   EXPECT_EQ(back->figures.memory_bytes, record.figures.memory_bytes);
   EXPECT_DOUBLE_EQ(back->figures.rtt_ms, 35.2);
-  EXPECT_EQ(std::pair(back->figures.sent_rate, back->figures.got_rate),
-            std::pair(record.figures.sent_rate, record.figures.got_rate));
+  EXPECT_EQ(back->figures.sent_rate, 1.25e6);
+  EXPECT_EQ(back->figures.got_rate, 2.5e6);
   EXPECT_EQ(back->figures.falls, 12u);
   ASSERT_TRUE(back->on_disk);
   EXPECT_EQ(back->on_disk->version, Version(17));
@@ -165,7 +165,7 @@ TEST_F(RecordTest, APeersFiguresComeBackAndGiveWayToAnAddress) {
   record.whereabouts.addresses = {"[2001:db8:1111:2222:3333:4444:5555:6666]:65535", "198.51.100.7:7741",
                                   "198.51.100.8:7741"};
   back = parse_peer_record(packed(record, peer_), record.run);
-  ASSERT_TRUE(back.ok()) << back.error().message;
+  ASSERT_TRUE(back.ok());
   EXPECT_EQ(back->whereabouts.addresses, record.whereabouts.addresses);
   EXPECT_EQ(back->figures.device, "");
 }
