@@ -8,7 +8,7 @@
 
 namespace shoal::limits {
 
-inline constexpr std::uint32_t kProtocolVersion = 13;
+inline constexpr std::uint32_t kProtocolVersion = 14;
 inline constexpr std::size_t kControlBytesMax = 1u << 20;  // one message on the control lane
 inline constexpr std::size_t kChunkBytes = 256u << 10;     // what we send at a time on the bulk lane, at most
 inline constexpr std::size_t kChunkBytesMin = 8u << 10;    // and at least, where a transfer has so much left

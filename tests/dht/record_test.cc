@@ -141,8 +141,7 @@ TEST_F(RecordTest, APeersFiguresComeBackAndGiveWayToAnAddress) {
   record.figures.device = "cuda:0";
   record.figures.memory_bytes = 3ull << 30;
   record.figures.rtt_ms = 35.2;
-  record.figures.sent_rate = 1.25e6;
-  record.figures.got_rate = 2.5e6;
+  record.figures.sent_rate = 1.25e6, record.figures.got_rate = 2.5e6;
   record.figures.falls = 12;
   record.on_disk = {Version(17), record.expires - kRecordTtl - 100s};
   auto back = parse_peer_record(packed(record, peer_), record.run);
