@@ -130,7 +130,7 @@ class Rogue final : private Transport::Listener {
         if (member.peer != key_.id()) harm(stage.stage, member);
   }
   void harm(StageId stage, const Member& member) {
-    transport_->learn(member.peer, member.whereabouts.addresses);
+    transport_->learn(member.peer, member.whereabouts);
     if (attack_ == "lows" && turn_ % 10 == 0) {
       Renew renew;
       Commit commit;
