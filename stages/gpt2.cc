@@ -65,10 +65,11 @@ double layer_cost(const ModelSpec& model) {
 double head_cost(const ModelSpec& model) { return 2.0 * model.positions * model.dim * model.vocabulary; }
 
 // Korthikanti et al. 2022, section 4.1, without the attention matrix: what both additions make; outputs of the norms,
-// queries, keys, values, what they mix to; the MLP before and behind its GELU.
+// queries, keys, values, what they mix to; the MLP before and behind its GELU. Passing: the gradients before and behind
+// that GELU, whose output waits for the gradient of a matrix.
 LayerFloats layer_floats(const ModelSpec& model) {
   const auto inner = static_cast<std::uint64_t>(inner_of(model));
-  return {.wide = 2ull * model.dim, .narrow = 6ull * model.dim + 2 * inner, .passing = inner + model.dim};
+  return {.wide = 2ull * model.dim, .narrow = 6ull * model.dim + 2 * inner, .passing = 2 * inner + model.dim};
 }
 
 Status check(const ModelSpec& model) {

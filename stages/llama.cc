@@ -82,7 +82,7 @@ LayerFloats layer_floats(const ModelSpec& model) {
   const std::uint64_t normed = model.extras == AttentionExtras::kQkNorm ? 2 * (queries + keys) : 0;
   return {.wide = 4ull * model.dim + normed,
           .narrow = 2ull * model.dim + 3 * queries + 2 * keys + 4 * inner,
-          .passing = 2 * inner + model.dim};
+          .passing = 3 * inner + model.dim};
 }
 
 Status check(const ModelSpec& model) {
