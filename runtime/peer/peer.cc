@@ -151,7 +151,7 @@ void Peer::tick() {
   timer_ = env_.loop.after(kTick, lifetime_.guard([this] { tick(); }));
   const TimePoint now = env_.loop.now();
   if (!check_device() || state_.is(PeerPhase::kPaused)) return;
-  if (!session_->authority_is_linked() && link_.take_dial(now)) {
+  if (!session_->transport().remote(as_peer(options_.run)) && link_.take_dial(now)) {
     session_->transport().dial(as_peer(options_.run));
     look_up_authority();
   }

@@ -39,7 +39,7 @@ PeerSession::PeerSession(Session self, PeerSessionEnvironment environment, Sessi
 // ---- from its owner ----
 void PeerSession::tell_others() {
   if (membership_ && membership_->stage() && env_.run.spec) env_.announcing.announce_if_due(facts());
-  if (authority_is_linked() && env_.announcing.take_exchange()) send_to_authority(PeersQuery{});
+  if (transport_.remote(authority_) && env_.announcing.take_exchange()) send_to_authority(PeersQuery{});
 }
 
 void PeerSession::stop(bool goodbye) {

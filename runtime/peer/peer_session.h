@@ -72,7 +72,6 @@ class PeerSession final : private Transport::Listener, private MembershipPort {
   StagePeerStatus status() const;  // zeros before the state is here
   PeerFigures figures() const;
   Traffic traffic() const;
-  bool authority_is_linked() const { return transport_.remote(authority_).has_value(); }
   // Stage and version of the anchor that this process holds.
   std::optional<std::pair<StageId, Version>> held_state() const;
   bool holds_alone() const;  // the stage's state, as far as the list says
