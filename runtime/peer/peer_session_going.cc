@@ -52,11 +52,11 @@ void PeerSession::check_going() {
     return "a round that secures " + std::to_string(settled) + " targets";
   };
   if (transport_.remote(authority_)) env_.state.because(env_.absence.text() + ": waiting for " + waited_for());
-  const Absence::Step step =
-      env_.absence.next(env_.process.loop.now(), {.last_holder = holds_alone(),
-                                                  .quiet = stage_peer()->quiet(),
-                                                  .asked = env_.state.is(PeerPhase::kLeaving),
-                                                  .held_up = !transport_.remote(authority_) || stage_peer()->in_round()});
+  const Absence::Step step = env_.absence.next(env_.process.loop.now(),
+                                               {.last_holder = holds_alone(),
+                                                .quiet = stage_peer()->quiet(),
+                                                .asked = env_.state.is(PeerPhase::kLeaving),
+                                                .held_up = !transport_.remote(authority_) || stage_peer()->in_round()});
   if (step.tell_last && env_.absence.is(AbsencePhase::kMoving))
     return owner_.end_session("it stays: it is the last holder of the stage's state");
   if (step.tell_last && env_.absence.is(AbsencePhase::kPausing))
