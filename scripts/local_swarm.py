@@ -420,7 +420,7 @@ def parameters_of(layers):
 def toml(**sections):
     """A RUN.toml; what is None is left out."""
     def value_of(value):
-        return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else json.dumps(value)
+        return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else json.dumps(value, default=str)  # a path
     return "".join(f"[{section}]\n" + "".join(f"{key} = {value_of(value)}\n" for key, value in keys.items() if value is not None)
                    for section, keys in sections.items() if keys)
 
