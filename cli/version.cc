@@ -1,4 +1,4 @@
-// shoal version [--verbose]: what this program is made of and what it runs on.
+// shoal version [--verbose] [--licences]: what this program is made of, under which licences, and what it runs on.
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <zmq.h>
@@ -6,9 +6,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <thread>
 
 #include "cli/program.h"
+#include "common/os/executable.h"
 #include "common/program/outcome.h"
 #include "stages/torch_device.h"
 #include "transport/limits.h"
@@ -80,6 +82,20 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
+// What a package brought beside its programs (packaging/licences).
+int run_licences() {
+  const Result<std::string> folder = beside_own_program("../../share/doc/shoal/licences");
+  std::ifstream index(folder.ok() ? *folder + "/INDEX" : "");
+  std::printf("shoal: Apache-2.0; shoal-dht, which links OpenDHT: GPL-3+\n");
+  for (std::string line; std::getline(index, line);) std::printf("%s\n", line.c_str());
+  if (index.is_open()) {
+    std::printf("The texts: %s\n", folder->c_str());
+  } else {
+    std::printf("The libraries are this system's, and so are their licences: on Debian /usr/share/doc/PACKAGE/copyright\n");
+  }
+  return kExitOk;
+}
+
 int run(const GlobalOptions& global) {
   Facts facts = {{"shoal", SHOAL_VERSION}, {"protocol", std::to_string(limits::kProtocolVersion)}};
   if (global.verbose > 0) {
@@ -106,7 +122,9 @@ std::string version_line() {
 
 void add_version(Command& app, Program& program) {
   Command command = app.add_subcommand("version", "version and protocol; with --verbose libraries, CPU and GPU");
-  run_when_named(command, program, [](const GlobalOptions& global) { return run(global); });
+  auto licences = std::make_shared<bool>(false);
+  command.add_flag("--licences", *licences, "the licences of the libraries that a package brings, and where their texts are");
+  run_when_named(command, program, [licences](const GlobalOptions& global) { return *licences ? run_licences() : run(global); });
 }
 
 }  // namespace shoal

@@ -14,6 +14,7 @@ install(FILES scripts/torch-wheels packaging/torch-version DESTINATION lib/shoal
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION share/doc/shoal)
 install(FILES packaging/shoal.bash-completion DESTINATION share/bash-completion/completions RENAME shoal)
 install(CODE "execute_process(COMMAND \"${PROJECT_SOURCE_DIR}/packaging/man-pages\" \"$<TARGET_FILE:shoal>\" \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/man/man1\" COMMAND_ERROR_IS_FATAL ANY)")
+install(CODE "set(shoal_licences \"${PROJECT_SOURCE_DIR}/packaging/licences\")")
 install(CODE "set(shoal_programs \"$<TARGET_FILE:shoal>\" \"$<TARGET_FILE:shoal-dht>\")")
 install(CODE [[
   file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${shoal_programs} RESOLVED_DEPENDENCIES_VAR needed UNRESOLVED_DEPENDENCIES_VAR missing
@@ -23,6 +24,7 @@ install(CODE [[
     message(FATAL_ERROR "libraries of the package that were not found: ${missing}")
   endif()
   file(INSTALL ${needed} DESTINATION "${CMAKE_INSTALL_PREFIX}/lib/shoal" FOLLOW_SYMLINK_CHAIN)
+  execute_process(COMMAND "${shoal_licences}" "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/doc/shoal/licences" ${needed} COMMAND_ERROR_IS_FATAL ANY)
 ]])
 
 set(CPACK_PACKAGE_NAME shoal)
