@@ -113,6 +113,10 @@ class InspectProgram {
       return fail(make_error(ErrorCode::kUnreachable,
                              "only claims of peers were found, and nothing that " + run +
                                  "'s key signed: its launching process has been away for more than a minute"));
+    if (const std::string apart = directory_->clocks_apart(); !apart.empty())
+      return fail(make_error(ErrorCode::kMissing,
+                             "DHT network " + network + " has records of " + run + ", and " + apart +
+                                 ". HINT: is this machine's clock right (`timedatectl`)? Else the run has just ended"));
     if (directory_->good_nodes() > 0)
       return fail(make_error(ErrorCode::kMissing,
                              "DHT network " + network + " answers, and knows nothing of " + run +

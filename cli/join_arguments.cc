@@ -11,7 +11,9 @@ constexpr std::uint64_t kMebibytesMax = 1u << 24;  // 16 TiB
 
 void add_join_options(Command& command, JoinArguments& arguments) {
   command.add_option("ticket", arguments.ticket, "what `shoal launch` printed").required().type_name("TICKET");
-  command.add_option("--listen", arguments.listen, "where to listen (default: 0.0.0.0:0, any port)")
+  command
+      .add_option("--listen", arguments.listen,
+                  "where to listen (default: 0.0.0.0:0, any port; [::]:0 where the way to the run is IPv6)")
       .type_name("HOST:PORT");
   command
       .add_option("--advertise", arguments.advertise,

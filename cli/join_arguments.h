@@ -12,7 +12,7 @@
 namespace shoal {
 
 struct JoinArguments {
-  std::string ticket, listen = "0.0.0.0:0", events, events_level;
+  std::string ticket, listen, events, events_level;
   std::vector<std::string> advertise, bootstrap;
   ComputeOptions compute;
   std::uint64_t memory_mebibytes = 0;

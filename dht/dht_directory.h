@@ -65,6 +65,7 @@ class DhtDirectory final : public PeerDirectory, private DhtAccess::Listener {
   std::uint16_t port() const { return port_; }  // UDP, 0 before the first start
   std::uint32_t good_nodes() const { return status_.good_nodes; }
   const RecordCounters& counters() const { return table_.counters(); }
+  std::string clocks_apart() const { return table_.clocks_apart(); }
 
  private:
   struct Own {
@@ -109,6 +110,7 @@ class DhtDirectory final : public PeerDirectory, private DhtAccess::Listener {
   DhtStatus status_;
   std::uint16_t port_ = 0;
   bool up_ = false;
+  bool told_of_clocks_ = false;
   std::deque<TimePoint> falls_;  // the newest, at most kFallsMax
 
   std::map<std::string, Own> own_;

@@ -9,6 +9,8 @@ namespace {
 
 const PeerRecord& peer_of(const AnyRecord& record) { return std::get<PeerRecord>(record); }
 
+constexpr std::size_t kClocksNoted = 16;
+
 bool newer(const PeerRecord& a, const PeerRecord& b) {
   return a.expires != b.expires ? a.expires > b.expires : a.peer < b.peer;
 }
@@ -16,26 +18,32 @@ bool newer(const PeerRecord& a, const PeerRecord& b) {
 }  // namespace
 
 Result<bool> RecordTable::offer(const std::string& text, WallTime now) { return take(text, now, kClockSkewMax); }
-Result<bool> RecordTable::restore(const std::string& text, WallTime now) { return take(text, now, kRememberedFor); }
 
-void RecordTable::count(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kTooLarge:
-      ++counters_.too_large;
-      break;
-    case ErrorCode::kCorrupt:
-      ++counters_.corrupt;
-      break;
-    case ErrorCode::kForeign:
-      ++counters_.foreign;
-      break;
-    case ErrorCode::kStale:
-      ++counters_.stale;
-      break;
-    default:
-      ++counters_.malformed;
-      break;
+void RecordTable::note_clock(const AnyRecord& record, WallTime now) {
+  const PeerId signer = signer_of(record);
+  const Duration ahead = std::chrono::duration_cast<Duration>(expires_of(record) - kRecordTtl - now);
+  // The last record of who is gone is found for as long as nodes keep it, and says nothing of clocks where others do.
+  const Duration kept = kRecordTtl + kClockSkewMax + (counters_.accepted > 0 ? kRecordTtl : Duration(0));
+  const bool near = ahead <= kClockSkewMax && ahead > -kept;
+  if (near) {
+    apart_.erase(signer);
+  } else if (apart_.size() < kClocksNoted || apart_.contains(signer)) {
+    apart_[signer] = ahead;
   }
+}
+
+std::string RecordTable::clocks_apart() const {
+  if (apart_.empty()) return "";
+  const auto [signer, gap] = *std::min_element(apart_.begin(), apart_.end(), [](const auto& a, const auto& b) {
+    return std::chrono::abs(a.second) < std::chrono::abs(b.second);
+  });
+  const bool ahead = gap > Duration(0);
+  const auto alike = std::count_if(apart_.begin(), apart_.end(),
+                                   [ahead](const auto& one) { return (one.second > Duration(0)) == ahead; });
+  const std::string seconds = std::to_string(std::chrono::round<std::chrono::seconds>(std::chrono::abs(gap)).count());
+  return (alike == 1 ? "the clock of " + short_name(signer) + " is "
+                     : "the clocks of " + std::to_string(alike) + " others are ") +
+         seconds + (alike == 1 ? " s " : " s or more ") + (ahead ? "ahead of" : "behind") + " this machine's";
 }
 
 Result<bool> RecordTable::take(const std::string& text, WallTime now, Duration age_max) {
@@ -47,6 +55,7 @@ Result<bool> RecordTable::take(const std::string& text, WallTime now, Duration a
     const RunId& run = std::visit([](const auto& r) -> const RunId& { return r.run; }, *parsed);
     if (run != run_) return make_error(ErrorCode::kForeign, "record: of run " + short_name(run));
     const WallTime expires = expires_of(*parsed);
+    if (age_max == kClockSkewMax) note_clock(*parsed, now);  // what a disk held may be of long ago
     if (now >= expires + age_max) return make_error(ErrorCode::kStale, "record: expired");
     if (is_from_future(expires, now))
       return make_error(ErrorCode::kStale, "record: made by a clock that is ahead of ours");

@@ -49,6 +49,10 @@ class RecordTable {
   std::vector<std::string> live_texts(std::size_t limit, WallTime now) const;
   std::vector<std::string> remembered_texts(std::size_t limit, WallTime now) const;
 
+  // Whose clock is how far from ours, in words, as far as records were refused for their time: nobody passes on what is
+  // so old, or makes what is so new. Empty: nobody's.
+  std::string clocks_apart() const;
+
   std::size_t size() const { return peers_.size() + standing_.size() + (run_record_ ? 1 : 0); }
   const RecordCounters& counters() const { return counters_; }
 
@@ -58,6 +62,7 @@ class RecordTable {
     std::string text;
   };
   Result<bool> take(const std::string& text, WallTime now, Duration age_max);
+  void note_clock(const AnyRecord& record, WallTime now);
   Result<bool> place(Held& held, AnyRecord record, const std::string& text);
   Held hold(AnyRecord record, const std::string& text);
   void drop(std::map<PeerId, Held>::iterator peer);
@@ -73,6 +78,7 @@ class RecordTable {
   std::map<PeerId, Held> peers_;
   std::unordered_set<std::string> texts_;  // of all that is held
   RecordCounters counters_;
+  std::map<PeerId, Duration> apart_;  // signer -> how far its clock is ahead of ours, below 0 behind; of a few
 };
 
 }  // namespace shoal

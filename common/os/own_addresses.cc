@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "common/host_port.h"
+#include "common/log.h"
 #include "common/os/posix_file.h"
 
 namespace shoal {
@@ -70,7 +71,7 @@ std::vector<std::string> sources_toward(const std::vector<std::string>& contacts
 }
 
 std::vector<std::string> interface_hosts(bool v6) {
-  std::vector<std::string> hosts;
+  std::vector<std::string> hosts, idle;
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) != 0) return hosts;
   for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
@@ -79,9 +80,12 @@ std::vector<std::string> interface_hosts(bool v6) {
     if (family == AF_INET6 &&
         (!v6 || IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr)))
       continue;
-    if (family == AF_INET || family == AF_INET6) hosts.push_back(text_of_socket_address(one->ifa_addr));
+    const bool carries = (one->ifa_flags & IFF_RUNNING) != 0;
+    if (family == AF_INET || family == AF_INET6)
+      (carries ? hosts : idle).push_back(text_of_socket_address(one->ifa_addr));
   }
   ::freeifaddrs(all);
+  hosts.insert(hosts.end(), idle.begin(), idle.end());
   return hosts;
 }
 
@@ -109,6 +113,13 @@ Result<std::string> resolved_address(const std::string& address, bool v6) {
                                            ". HINT: is the network up? Else give an IP address");
 }
 
+std::string listen_toward(const std::vector<std::string>& toward) {
+  const std::vector<std::string> sources = sources_toward(toward);
+  const bool v6 = std::any_of(sources.begin(), sources.end(),
+                              [](const std::string& host) { return host.find(':') != std::string::npos; });
+  return v6 ? "[::]:0" : "0.0.0.0:0";
+}
+
 Result<std::vector<std::string>> own_addresses(const std::string& listening, const std::vector<std::string>& advertise,
                                                const std::vector<std::string>& toward) {
   SHOAL_ASSIGN(const HostPort bound, parse_host_port(listening));
@@ -132,7 +143,14 @@ Result<std::vector<std::string>> own_addresses(const std::string& listening, con
     if (hosts.empty()) hosts = {"127.0.0.1"};
   }
   for (const std::string& host : hosts) addresses.push_back(HostPort{host, bound.port}.text());
-  if (addresses.size() > kAddressesTold) addresses.resize(kAddressesTold);
+  if (addresses.size() > kAddressesTold) {
+    std::string left_out;
+    for (std::size_t i = kAddressesTold; i < addresses.size(); ++i)
+      left_out += (left_out.empty() ? "" : ", ") + addresses[i];
+    log_warning("others are told ", kAddressesTold, " addresses at most, and not ", left_out,
+                ". HINT: --advertise ADDRESS chooses");
+    addresses.resize(kAddressesTold);
+  }
   return addresses;
 }
 

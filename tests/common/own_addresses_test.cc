@@ -2,8 +2,14 @@
 #include "common/os/own_addresses.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+
+#include "common/log.h"
 
 namespace shoal {
 namespace {
@@ -42,6 +48,40 @@ TEST(OwnAddressesTest, WithoutARouteLoopbackIsToldOnlyWhenThereIsNothingElse) {
   ASSERT_FALSE(addresses.empty());
   EXPECT_LE(addresses.size(), 3u);
   EXPECT_TRUE(addresses.size() == 1 || !all_loopback(addresses));
+}
+
+TEST(OwnAddressesTest, OneListensWhereOneWillBeDialled) {
+  EXPECT_EQ(listen_toward({"127.0.0.1:9"}), "0.0.0.0:0");
+  EXPECT_EQ(listen_toward({"127.0.0.1:9", "[::1]:9"}), "[::]:0") << "which takes IPv4 as well";
+  EXPECT_EQ(listen_toward({}), "0.0.0.0:0");
+}
+
+// In a network of its own: two bridges that nothing is plugged into stand before the cards. 0: as it should be.
+int among_idle_bridges() {
+  constexpr int kNoNetwork = 77;
+  const char* const made =
+      "ip link set lo up && for i in 1 2; do ip link add b$i type bridge && ip addr add 172.1$i.0.1/16 dev b$i && ip "
+      "link set b$i up; done && "
+      "ip link add e0 type veth peer name e1 && ip addr add 192.168.7.20/24 dev e0 && ip addr add 100.64.3.7/24 dev e1 "
+      "&& "
+      "ip link set e0 up && ip link set e1 up";
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 || std::system(made) != 0) return kNoNetwork;
+  std::string said;
+  set_log_sink([&](LogLevel, std::string_view line) { said += line; });
+  const Addresses addresses = own_addresses("0.0.0.0:4700", {}, {}).value();
+  if (addresses.size() != 3 || std::count(addresses.begin(), addresses.begin() + 2, "192.168.7.20:4700") != 1) return 1;
+  if (std::count(addresses.begin(), addresses.begin() + 2, "100.64.3.7:4700") != 1) return 2;
+  return said.find("172.12.0.1:4700") != std::string::npos ? 0 : 3;  // the one that is left out
+}
+
+TEST(OwnAddressesTest, LinksWithoutACarrierAreToldLastAndWhatIsLeftOutIsSaid) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(among_idle_bridges());
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no network of its own, or no `ip`, here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(OwnAddressesTest, NonsenseIsNamed) {

@@ -38,6 +38,33 @@ TEST_F(RecordTableTest, AReplayIsRefusedAlsoWhenTheNewestHasExpired) {
   EXPECT_EQ(table_.offer(text(2, 0, 11, later), later).code(), ErrorCode::kStale);
 }
 
+TEST_F(RecordTableTest, AClockThatIsFarOffIsNamedWithHowFar) {
+  EXPECT_EQ(table_.clocks_apart(), "");
+  struct Case {
+    Duration ours_behind;
+    std::string words;  // after "the clocks of 2 others are "
+  };
+  for (const Case& one :
+       {Case{31s, "31 s or more ahead of this machine's"}, Case{600s, "600 s or more ahead of this machine's"},
+        Case{-91s, "91 s or more behind this machine's"}, Case{-600s, "600 s or more behind this machine's"}}) {
+    RecordTable table(run_of(run_), Rng(1));
+    const WallTime ours = kTestWall - one.ours_behind;
+    EXPECT_FALSE(table.offer(text(2, 0, 1), ours).ok());
+    EXPECT_EQ(table.clocks_apart().find("the clock of "), 0u) << table.clocks_apart();
+    EXPECT_FALSE(table.offer(text(3, 0, 1), ours).ok());
+    EXPECT_EQ(table.clocks_apart(), "the clocks of 2 others are " + one.words);
+    EXPECT_TRUE(table.offer(text(2, 0, 2, ours), ours).ok()) << "it was set right";
+    EXPECT_TRUE(table.offer(text(3, 0, 2, ours), ours).ok());
+  }
+}
+
+TEST_F(RecordTableTest, TheLastRecordOfWhoIsGoneSaysNothingOfClocks) {
+  const WallTime later = kTestWall + kRecordTtl + kClockSkewMax + 20s;
+  ASSERT_TRUE(table_.offer(text(3, 0, 1, later), later).ok());
+  EXPECT_FALSE(table_.offer(text(2, 0, 1), later).ok());
+  EXPECT_EQ(table_.clocks_apart(), "");
+}
+
 TEST_F(RecordTableTest, APeerThatMovedIsSeenAtItsNewStageOnly) {
   ASSERT_TRUE(table_.offer(text(2, 0, 10), kTestWall).ok());
   ASSERT_TRUE(table_.offer(text(2, 1, 11), kTestWall).ok());
