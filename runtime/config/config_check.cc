@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include "compression/codec.h"
 #include "runtime/config/config_table.h"
+#include "runtime/config/derived_options.h"
 #include "stages/schedule.h"
 
 namespace shoal {
@@ -58,18 +60,20 @@ Status check_executor(const RunConfig& c, const std::string& origin) {
   return {};
 }
 
-// Whole numbers have one type, and keep no graph that could be made again.
-Status check_compute(const RunConfig& c, const std::string& origin) {
+// Whole numbers have one type, travel as they are, and keep no graph that could be made again.
+Status check_ignored(const RunConfig& c, const std::string& origin) {
   if (c.executor.kind == ExecutorKind::kTorch) return {};
-  const auto refuse = [&](const std::string& key, std::string_view value) {
-    return input_error(origin + ": [compute] " + key + " = \"" + std::string(value) +
+  const auto refuse = [&](const std::string& section, const std::string& key, std::string_view value) {
+    return input_error(origin + ": [" + section + "] " + key + " = \"" + std::string(value) +
                        "\" is of [executor] kind = \"torch\" alone, \"integer\" and \"paced\" would ignore it: leave " +
                        key + " out, or give kind = \"torch\"");
   };
   if (c.compute.dtype != ComputeType::kFp32)
-    return refuse("dtype", kComputeNames[static_cast<std::size_t>(c.compute.dtype)]);
+    return refuse("compute", "dtype", kComputeNames[static_cast<std::size_t>(c.compute.dtype)]);
   if (c.compute.recompute == Recompute::kStage || c.compute.recompute == Recompute::kBlock)
-    return refuse("recompute", name_of(c.compute.recompute));
+    return refuse("compute", "recompute", name_of(c.compute.recompute));
+  if (c.sync.payload != PayloadCodec::kAuto && c.sync.payload != PayloadCodec::kFp32)
+    return refuse("sync", "payload", codec_for(codec_of(c.sync.payload)).name());
   return {};
 }
 
@@ -171,7 +175,7 @@ Status check_config(const RunConfig& c, const std::string& origin) {
   SHOAL_TRY(check_products(c, origin));
   SHOAL_TRY(check_edges(c, origin));
   SHOAL_TRY(check_executor(c, origin));
-  SHOAL_TRY(check_compute(c, origin));
+  SHOAL_TRY(check_ignored(c, origin));
   SHOAL_TRY(check_first_weights(c, origin));
   if (c.report.sample_every > 0 && c.data.validate_every == 0)
     return refuse("[report] sample_every counts validations, and there are none: give [data] validate_every");

@@ -89,10 +89,14 @@ void derive_options(RunConfig& c) {
   if (c.schedule.warmup_tokens == kAuto<std::uint64_t>) c.schedule.warmup_tokens = warmup_of(c);
 }
 
-CodecId payload_codec(const RunConfig& c) {
+CodecId codec_of(PayloadCodec payload) {
   constexpr CodecId kOf[] = {CodecId::kInt8, CodecId::kRaw, CodecId::kBf16, CodecId::kInt8, CodecId::kInt4};
+  return kOf[static_cast<std::size_t>(payload)];
+}
+
+CodecId payload_codec(const RunConfig& c) {
   if (c.executor.kind != ExecutorKind::kTorch || traits_of(c.sync.rule).every_step) return CodecId::kRaw;
-  return kOf[static_cast<std::size_t>(c.sync.payload)];
+  return codec_of(c.sync.payload);
 }
 
 std::uint64_t inner_steps_of_run(const RunConfig& c) {

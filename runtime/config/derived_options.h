@@ -30,6 +30,7 @@ inline constexpr std::uint64_t kInnerStepsWanted = 300;  // fewer learn visibly 
 // Replaces what is at "auto" and leaves the rest. A model that cannot be split gets any rate: check_config refuses it.
 void derive_options(RunConfig& config);
 
+CodecId codec_of(PayloadCodec payload);
 // What a member's part of a round travels as: [sync] payload, or raw where every gradient or whole numbers go.
 CodecId payload_codec(const RunConfig& config);
 

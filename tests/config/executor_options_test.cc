@@ -42,6 +42,19 @@ TEST(ExecutorOptionsTest, HowAStageComputesIsOfTheExecutorThatHasLayers) {
   EXPECT_EQ(message("dtype = \"bf16\"\nrecompute = \"stage\"", "torch"), "ok");
 }
 
+TEST(ExecutorOptionsTest, APayloadThatWouldBeIgnoredIsRefused) {
+  const auto message = [](const std::string& payload, const std::string& kind) {
+    return message_with("[sync]\npayload = \"" + payload + "\"\n[executor]\nkind = \"" + kind + "\"\n");
+  };
+  for (const std::string kind : {"integer", "paced"}) {
+    for (const std::string payload : {"bf16", "int8", "int4"})
+      EXPECT_THAT(message(payload, kind),
+                  AllOf(HasSubstr("[sync] payload = \"" + payload + "\" is of"), HasSubstr("leave ")));
+    for (const std::string payload : {"auto", "fp32"}) EXPECT_EQ(message(payload, kind), "ok");
+  }
+  EXPECT_EQ(message("int8", "torch"), "ok");
+}
+
 // Each peer chooses, so that a manifest says it of runs that leave no choice alone.
 TEST(ExecutorOptionsTest, WhatWaitsOfAForwardIsLeftToPeersByDefault) {
   const std::string small = "[model]\nlayers = 4\ndim = 32\nheads = 4\npositions = 16\n[data]\npath = \"text.bin\"\n";
