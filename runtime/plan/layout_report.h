@@ -1,22 +1,25 @@
 #pragma once
-// `shoal plan RUN.toml --peers FILE`: which peer serves which stage, what that can make at most and what binds.
+// What `shoal plan --peers` says of a layout: which peer serves which stage, what that can make at most and what binds.
+// Pure.
 #include <string>
 
-#include "common/result.h"
-#include "layout/peer_list.h"
-#include "runtime/config/config.h"
+#include "common/program/json_text.h"
+#include "layout/layout_cost.h"
+#include "layout/layout_plan.h"
+#include "runtime/plan/layout_shape.h"
 
 namespace shoal {
 
-struct LayoutArguments {
-  std::string peers, links;  // files; of links none: lines are as good as free
-  std::string out;           // where the layout is written; empty: nowhere
+// Borrows all but the story, which is that of the planned layout.
+struct LayoutReport {
+  const RunConfig& config;
+  const PeerList& list;
+  const LayoutShape& of;
+  const PlannedLayout& planned;
+  LayoutStory story;
 };
 
-// ERRORS: read_file's, parse_peer_list's.
-Result<PeerList> load_peer_list(const std::string& path);
-
-// Plans, writes `out` and prints. ERRORS: those of its files, kInput (what cannot be laid out), kIo.
-Status report_layout(const RunConfig& config, const LayoutArguments& arguments, bool json);
+std::string text_of(const LayoutReport& report);
+Json json_of(const LayoutReport& report);
 
 }  // namespace shoal
