@@ -207,16 +207,12 @@ void print_table(const Report& report) {
 
 }  // namespace
 
-int run_codec_bench(bool json) {
+Status run_codec_bench(const CodecBenchOptions& options) {
   begin_batch_work();  // as a peer's device thread: frames come from memory that is used again
   Arrays arrays;
-  const Result<Report> report = run_all(arrays);
-  if (!report.ok()) {
-    std::fprintf(stderr, "shoal-bench codec: %s\n", report.error().message.c_str());
-    return 1;
-  }
-  json ? print_json(*report) : print_table(*report);
-  return 0;
+  SHOAL_ASSIGN(const Report report, run_all(arrays));
+  options.json ? print_json(report) : print_table(report);
+  return {};
 }
 
 }  // namespace shoal

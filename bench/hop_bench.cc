@@ -1,25 +1,22 @@
 #include "bench/hop_bench.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 #include <vector>
 
 #include "bench/hop_profile.h"
 #include "bench/hop_run.h"
 #include "bench/python_rival.h"
 #include "common/os/executable.h"
+#include "common/os/posix_file.h"
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "common/rng.h"
 #include "demo/figures.h"
+#include "demo/work_folder.h"
 
 namespace shoal {
 namespace {
@@ -43,11 +40,7 @@ Status write_text(const std::string& path) {
   Rng rng(1);
   std::string text(kTextBytes, ' ');
   for (char& c : text) c = static_cast<char>(rng.next() % 256);
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) return make_error(ErrorCode::kIo, path + " cannot be written");
-  return {};
+  return replace_file(path, {Bytes::copy_of(std::string_view(text))});
 }
 
 class HopBench {
@@ -205,33 +198,16 @@ class HopBench {
   Status failed_;  // the last contestant that failed
 };
 
-int fail(const Error& error) {
-  std::fprintf(stderr, "shoal-bench: %s\n", error.message.c_str());
-  return 1;
-}
-
 }  // namespace
 
-int run_hop_bench(const HopBenchOptions& options) {
-  const auto program = own_program();
-  if (!program.ok()) return fail(program.error());
+Status run_hop_bench(const HopBenchOptions& options) {
+  SHOAL_ASSIGN(std::string program, own_program());
   listen_for_stop();
-  std::string folder = options.keep;
-  if (folder.empty()) {
-    folder = (fs::temp_directory_path() / "shoal-hop-XXXXXX").string();
-    if (mkdtemp(folder.data()) == nullptr) return fail(make_error(ErrorCode::kIo, folder + " cannot be made"));
-  }
-  std::error_code failure;
-  fs::create_directories(folder, failure);
-  folder = fs::absolute(folder).string();
-  Status status;
-  {
-    HopBench bench(options, *program, folder);
-    status = bench.run();
-    if (bench.measured()) options.json ? bench.print_json() : bench.print();
-  }
-  if (options.keep.empty()) fs::remove_all(folder, failure);
-  return status.ok() ? 0 : fail(status.error());
+  SHOAL_ASSIGN(const WorkFolder folder, WorkFolder::make("hop", options.keep));
+  HopBench bench(options, std::move(program), folder.path());
+  const Status done = bench.run();
+  if (bench.measured()) options.json ? bench.print_json() : bench.print();
+  return done;
 }
 
 }  // namespace shoal

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "common/result.h"
+
 namespace shoal {
 
 struct HopBenchOptions {
@@ -15,7 +17,6 @@ struct HopBenchOptions {
   std::string keep;  // folder for run files, logs and events; empty: removed
 };
 
-// Returns the exit code: 0, or 1 with the reason on stderr.
-int run_hop_bench(const HopBenchOptions& options);
+Status run_hop_bench(const HopBenchOptions& options);
 
 }  // namespace shoal

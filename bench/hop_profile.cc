@@ -4,6 +4,7 @@
 #include <map>
 #include <thread>
 
+#include "common/formatted.h"
 #include "events/books/merged_lines.h"
 
 namespace shoal {
@@ -42,12 +43,6 @@ Result<std::vector<Microbatches>> read_stages(const HopFigures& figures, std::ui
   }
 }
 
-std::string format(const char* form, auto... values) {
-  char text[256];
-  std::snprintf(text, sizeof text, form, values...);
-  return text;
-}
-
 }  // namespace
 
 Result<std::vector<StageWay>> stage_ways(const HopFigures& figures, std::uint16_t stages) {
@@ -76,30 +71,30 @@ std::string profile_text(const HopFigures& figures, const HopSetting& setting) {
       "  core milliseconds a microbatch, by process and thread (in brackets: ready, but no core was free)\n";
   double ours = 0;
   for (const HopProcess& process : figures.processes) {
-    text += format("    %-8s", process.name.c_str());
+    text += formatted("    %-8s", process.name.c_str());
     for (const auto& [name, time] : process.threads) {
       if (time.on_core_s * 1e3 / microbatches < 0.05) continue;
-      text += format("  %s %.1f (%.1f)", name.c_str(), time.on_core_s * 1e3 / microbatches,
-                     time.ready_s * 1e3 / microbatches);
+      text += formatted("  %s %.1f (%.1f)", name.c_str(), time.on_core_s * 1e3 / microbatches,
+                        time.ready_s * 1e3 / microbatches);
     }
     const ThreadTime all = total(process.threads);
-    text += format("  = %.1f\n", all.on_core_s * 1e3 / microbatches);
+    text += formatted("  = %.1f\n", all.on_core_s * 1e3 / microbatches);
     ours += all.on_core_s;
   }
   const double cores = std::thread::hardware_concurrency();
   const double whole = cores * figures.seconds;
-  text += format("  of %.0f cores: this run %.1f %%, others %.1f %%, idle %.1f %%\n", cores, 100 * ours / whole,
-                 100 * (figures.machine_busy_s - ours) / whole, 100 * (whole - figures.machine_busy_s) / whole);
+  text += formatted("  of %.0f cores: this run %.1f %%, others %.1f %%, idle %.1f %%\n", cores, 100 * ours / whole,
+                    100 * (figures.machine_busy_s - ours) / whole, 100 * (whole - figures.machine_busy_s) / whole);
   if (figures.processes.size() < 2 || figures.processes.front().name != "launch") return text;
   text += "  a microbatch's way, mean milliseconds\n";
   text += "    stage   entry>forward   forward>entry above   gradient above>here   forward>gradient\n";
   const auto ways = stage_ways(figures, setting.stages);
   for (std::size_t k = 0; ways.ok() && k < ways->size(); ++k) {
     const StageWay& way = (*ways)[k];
-    text +=
-        format("    %5zu   %13.1f   %19.2f   %19.1f   %16.1f\n", k, way.forward, way.hop_down, way.hop_up, way.above);
+    text += formatted("    %5zu   %13.1f   %19.2f   %19.1f   %16.1f\n", k, way.forward, way.hop_down, way.hop_up,
+                      way.above);
   }
-  text += format("  hop timers fired: %llu\n", static_cast<unsigned long long>(figures.hop_timers));
+  text += formatted("  hop timers fired: %llu\n", static_cast<unsigned long long>(figures.hop_timers));
   return text;
 }
 

@@ -4,12 +4,13 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "common/os/offspring.h"
+#include "common/os/posix_file.h"
 #include "common/os/thread_loop.h"
 #include "demo/file_tail.h"
+#include "demo/processor_watch.h"
 #include "events/books/merged_lines.h"
 
 namespace shoal {
@@ -36,11 +37,8 @@ struct TrainMark {
 double machine_busy() {
   std::string line;
   std::getline(std::ifstream("/proc/stat"), line);
-  std::istringstream fields(line);
-  std::string name;
-  double user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0;
-  fields >> name >> user >> nice >> system >> idle >> iowait >> irq >> softirq >> steal;
-  return (user + nice + system + irq + softirq + steal) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  const MachineTicks ticks = parse_machine_ticks(line).value_or(MachineTicks());
+  return static_cast<double>(ticks.all - ticks.idle) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 // The processes of one run, and the lines of those that train.
@@ -59,16 +57,15 @@ class Watch {
     return {};
   }
 
-  Result<std::string> line_of(const std::string& path, const std::string& begins, Duration budget) {
-    FileTail file(path);
-    for (const TimePoint deadline = monotonic_now() + budget;;) {
-      for (const std::string& line : file.new_lines())
-        if (line.starts_with(begins)) return line.substr(begins.size());
-      SHOAL_TRY(check());
-      if (monotonic_now() > deadline)
-        return make_error(ErrorCode::kUnreachable, path + ": no line \"" + begins + "\"" + words());
-      std::this_thread::sleep_for(kPoll);
+  Status check() {
+    if (stop_ && stop_()) return make_error(ErrorCode::kInterrupted, "interrupted");
+    for (Started& process : processes_) {
+      if (const auto code = process.child.exit_code())
+        return make_error(ErrorCode::kUnreachable, process.name + " ended too early (exit code " +
+                                                       std::to_string(*code) +
+                                                       "); it said:" + last_lines(process.error_path, kLinesShown));
     }
+    return {};
   }
 
   Result<HopFigures> measure() {
@@ -125,17 +122,6 @@ class Watch {
     }
   }
 
-  Status check() {
-    if (stop_ && stop_()) return make_error(ErrorCode::kInterrupted, "interrupted");
-    for (Started& process : processes_) {
-      if (const auto code = process.child.exit_code())
-        return make_error(ErrorCode::kUnreachable, process.name + " ended too early (exit code " +
-                                                       std::to_string(*code) +
-                                                       "); it said:" + last_lines(process.error_path, kLinesShown));
-    }
-    return {};
-  }
-
   std::string words() const {
     std::string text;
     for (const Started& process : processes_)
@@ -151,11 +137,8 @@ class Watch {
 };
 
 Result<std::string> write_run_file(const HopSetting& setting, const std::string& folder) {
-  const std::string path = folder + "/RUN.toml";
-  std::ofstream file(path);
-  file << hop_toml(setting);
-  file.close();
-  if (!file) return make_error(ErrorCode::kIo, path + " cannot be written");
+  std::string path = folder + "/RUN.toml";
+  SHOAL_TRY(replace_file(path, {Bytes::copy_of(std::string_view(hop_toml(setting)))}));
   return path;
 }
 
@@ -191,7 +174,9 @@ Result<HopFigures> HopRuns::swarm(const HopSetting& setting, const Star* star) {
                            at_host(0, {options_.program, "launch", run_file, "--dir", folder + "/run", "--no-dht",
                                        "--events", events + "launch.jsonl"}),
                            log + "launch"));
-  SHOAL_ASSIGN(const std::string ticket, watch.line_of(log + "launch.out", "ticket ", kTicketBudget));
+  FileTail said(log + "launch.out");
+  SHOAL_ASSIGN(const std::string ticket,
+               wait_for_line(said, "ticket ", log + "launch.err", kTicketBudget, [&watch] { return watch.check(); }));
   for (std::uint16_t stage = 0; stage < setting.stages; ++stage) {
     const std::string k = std::to_string(stage);
     SHOAL_ASSIGN([[maybe_unused]] Offspring * join,

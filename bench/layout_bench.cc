@@ -9,7 +9,6 @@
 
 #include "bench/dtfm_cost.h"
 #include "common/check.h"
-#include "common/os/posix_file.h"
 #include "layout/layout_plan.h"
 
 namespace shoal {
@@ -190,21 +189,15 @@ void run_ours(const LayoutBenchOptions& options, const std::vector<DtfmCase>& mo
 
 }  // namespace
 
-int run_layout_bench(const LayoutBenchOptions& options) {
+Status run_layout_bench(const LayoutBenchOptions& options) {
   std::vector<DtfmCase> more;
   for (const std::string& path : options.links) {
-    const auto bytes = read_file(path, kLinkTableBytesMax);
-    const auto links = bytes.ok() ? parse_links({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, path)
-                                  : Result<LinkTable>(bytes.error());
-    if (!links.ok()) {
-      std::fprintf(stderr, "%s\n", links.error().message.c_str());
-      return 1;
-    }
-    more.push_back(case_of_links(std::filesystem::path(path).stem().string(), *links));
+    SHOAL_ASSIGN(const LinkTable links, load_links(path));
+    more.push_back(case_of_links(std::filesystem::path(path).stem().string(), links));
   }
   run_dtfm(options, more);
   run_ours(options, more);
-  return 0;
+  return {};
 }
 
 }  // namespace shoal

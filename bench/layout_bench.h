@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "common/result.h"
+
 namespace shoal {
 
 struct LayoutBenchOptions {
@@ -12,7 +14,6 @@ struct LayoutBenchOptions {
   bool json = false;
 };
 
-// Returns the exit code: 0, or 1 with the reason on stderr.
-int run_layout_bench(const LayoutBenchOptions& options);
+Status run_layout_bench(const LayoutBenchOptions& options);
 
 }  // namespace shoal

@@ -152,12 +152,7 @@ bool wait_for(const std::function<bool()>& holds) {
   return true;
 }
 
-int failed(const std::string& why) {
-  std::fprintf(stderr, "shoal-bench line: %s\n", why.c_str());
-  return 1;
-}
-
-int serve(const LineBenchOptions& options) {
+Status serve(const LineBenchOptions& options) {
   LoopThread thread;
   End end;
   std::unique_ptr<ServingEnd> listener;
@@ -179,7 +174,7 @@ int serve(const LineBenchOptions& options) {
     end.wire.reset();
   });
   thread.stop();
-  return opened.ok() ? 0 : failed(opened.error().message);
+  return opened;
 }
 
 double quantile(std::vector<double> values, double share) {
@@ -206,10 +201,11 @@ void print(const Phase& idle, const Phase& full, const DiallingEnd& end, std::ui
   std::fflush(stdout);
 }
 
-int dial(const LineBenchOptions& options) {
+Status dial(const LineBenchOptions& options) {
   const std::size_t at = options.to.find('@');
   const auto key = parse_hex32(options.to.substr(0, at));
-  if (at == std::string::npos || !key.ok()) return failed(options.to + " is no PEER_ID@HOST:PORT");
+  if (at == std::string::npos || !key.ok())
+    return make_error(ErrorCode::kInput, options.to + " is no PEER_ID@HOST:PORT");
   const PeerId other{*key};
   LoopThread thread;
   End end;
@@ -252,13 +248,14 @@ int dial(const LineBenchOptions& options) {
     end.wire.reset();
   });
   thread.stop();
-  if (!opened.ok()) return failed(opened.error().message);
-  return whole && !listener.failed ? 0 : failed(listener.failed ? listener.failure() : "the other end does not answer");
+  SHOAL_TRY(opened);
+  if (whole && !listener.failed) return {};
+  return make_error(ErrorCode::kUnreachable, listener.failed ? listener.failure() : "the other end does not answer");
 }
 
 }  // namespace
 
-int run_line_bench(const LineBenchOptions& options) {
+Status run_line_bench(const LineBenchOptions& options) {
   set_log_level(LogLevel::kWarning);
   return options.serve.empty() ? dial(options) : serve(options);
 }

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "common/result.h"
+
 namespace shoal {
 
 struct LineBenchOptions {
@@ -16,7 +18,6 @@ struct LineBenchOptions {
   bool hold = false;              // behind the result stay until stdin ends, so that others can look at our sockets
 };
 
-// Returns the exit code: 0, or 1 with the reason on stderr.
-int run_line_bench(const LineBenchOptions& options);
+Status run_line_bench(const LineBenchOptions& options);
 
 }  // namespace shoal

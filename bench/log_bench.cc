@@ -1,26 +1,17 @@
 #include "bench/log_bench.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "bench/log_feed.h"
+#include "common/os/resident_memory.h"
+#include "demo/work_folder.h"
 
 namespace shoal {
 namespace {
 
 constexpr double kAimSeconds = 5;
 constexpr std::uint64_t kAimBytes = 64u << 20;
-
-std::uint64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::uint64_t size = 0, resident = 0;
-  file >> size >> resident;
-  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
 
 struct LogFigures {
   double feed_s = 0, resume_s = 0, read_s = 0;
@@ -40,13 +31,13 @@ Result<LogFigures> measure(const LogBenchOptions& options, const std::string& fo
     SHOAL_TRY(feed.open());
     const TimePoint began = monotonic_now();
     SHOAL_TRY(feed.feed([&](std::uint64_t hundredth) {
-      if (hundredth == 2) figures.rss_early = resident_bytes();
+      if (hundredth == 2) figures.rss_early = resident_memory().now;
       std::fprintf(stderr, "\r%llu %% of %llu microbatches", static_cast<unsigned long long>(hundredth),
                    static_cast<unsigned long long>(options.microbatches));
     }));
     std::fprintf(stderr, "\n");
     figures.feed_s = seconds_of(monotonic_now() - began);
-    figures.rss = resident_bytes();
+    figures.rss = resident_memory().now;
     figures.rounds = feed.tally().rounds;
     figures.sessions = feed.sessions();
     figures.lost = feed.book().lost().pairs();
@@ -85,39 +76,26 @@ void tell(const LogBenchOptions& options, const LogFigures& f) {
 
 }  // namespace
 
-int run_log_bench(const LogBenchOptions& options) {
+Status run_log_bench(const LogBenchOptions& options) {
   set_log_level(LogLevel::kWarning);
-  std::string folder = options.folder;
-  if (folder.empty()) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "shoal-log-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) {
-      std::fprintf(stderr, "shoal-bench log: cannot make a folder like %s\n", pattern.c_str());
-      return 1;
-    }
-    folder = pattern;
-  }
-  const Result<LogFigures> figures = measure(options, folder);
-  if (options.folder.empty()) std::filesystem::remove_all(folder);
-  if (!figures.ok()) {
-    std::fprintf(stderr, "\nshoal-bench log: %s\n", figures.error().message.c_str());
-    return 1;
-  }
-  if (!options.json) return tell(options, *figures), 0;
+  SHOAL_ASSIGN(const WorkFolder folder, WorkFolder::make("log", options.folder));
+  SHOAL_ASSIGN(const LogFigures figures, measure(options, folder.path()));
+  if (!options.json) return tell(options, figures), Status();
   const nlohmann::json line = {{"bench", "log"},
                                {"microbatches", options.microbatches},
-                               {"resume_s", figures->resume_s},
-                               {"file_bytes", figures->file_bytes},
-                               {"rss_bytes", figures->rss},
-                               {"most_file_bytes", figures->most_bytes},
-                               {"rss_early_bytes", figures->rss_early},
-                               {"read_s", figures->read_s},
-                               {"feed_s", figures->feed_s},
-                               {"rounds", figures->rounds},
-                               {"sessions", figures->sessions},
-                               {"lost", figures->lost},
-                               {"compactions", figures->compactions}};
+                               {"resume_s", figures.resume_s},
+                               {"file_bytes", figures.file_bytes},
+                               {"rss_bytes", figures.rss},
+                               {"most_file_bytes", figures.most_bytes},
+                               {"rss_early_bytes", figures.rss_early},
+                               {"read_s", figures.read_s},
+                               {"feed_s", figures.feed_s},
+                               {"rounds", figures.rounds},
+                               {"sessions", figures.sessions},
+                               {"lost", figures.lost},
+                               {"compactions", figures.compactions}};
   std::printf("%s\n", line.dump().c_str());
-  return 0;
+  return {};
 }
 
 }  // namespace shoal

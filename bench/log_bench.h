@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "common/result.h"
+
 namespace shoal {
 
 struct LogBenchOptions {
@@ -16,7 +18,6 @@ struct LogBenchOptions {
   bool json = false;
 };
 
-// Returns the exit code: 0, or 1 with the reason on stderr.
-int run_log_bench(const LogBenchOptions& options);
+Status run_log_bench(const LogBenchOptions& options);
 
 }  // namespace shoal

@@ -51,12 +51,9 @@ Result<std::vector<Bytes>> logits_of(const LogitsOptions& options) {
 
 }  // namespace
 
-int run_logits(const LogitsOptions& options) {
-  const auto rows = logits_of(options);
-  const Status written = rows.ok() ? replace_file(options.out, *rows) : Status(rows.error());
-  if (written.ok()) return 0;
-  std::fprintf(stderr, "shoal-bench: %s\n", written.error().message.c_str());
-  return 1;
+Status run_logits(const LogitsOptions& options) {
+  SHOAL_ASSIGN(const std::vector<Bytes> rows, logits_of(options));
+  return replace_file(options.out, rows);
 }
 
 }  // namespace shoal

@@ -3,6 +3,8 @@
 // it. scripts/verify-hf compares them with those of transformers.
 #include <string>
 
+#include "common/result.h"
+
 namespace shoal {
 
 struct LogitsOptions {
@@ -11,7 +13,6 @@ struct LogitsOptions {
   std::string out;     // file: F32, (tokens, vocabulary)
 };
 
-// Returns the exit code: 0, or 1 with the reason on stderr.
-int run_logits(const LogitsOptions& options);
+Status run_logits(const LogitsOptions& options);
 
 }  // namespace shoal

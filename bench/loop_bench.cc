@@ -1,11 +1,8 @@
 #include "bench/loop_bench.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -18,6 +15,7 @@
 #include "common/os/file_storage.h"
 #include "common/os/thread_loop.h"
 #include "common/os/work_thread.h"
+#include "demo/work_folder.h"
 #include "runtime/launch/launch.h"
 #include "runtime/peer/peer.h"
 #include "stages/paced_executor.h"
@@ -130,10 +128,8 @@ struct Served {
 
 class LoopBench {
  public:
-  LoopBench(const LoopBenchOptions& options, RunConfig config) : options_(options), config_(std::move(config)) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "shoal-loop-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
+  LoopBench(const LoopBenchOptions& options, RunConfig config, std::string folder)
+      : options_(options), config_(std::move(config)), folder_(std::move(folder)) {}
   ~LoopBench() {
     for (auto& peer : peers_) {
       peer->thread.call([&] {
@@ -150,7 +146,6 @@ class LoopBench {
       storage_.reset();
     });
     thread_.stop();
-    std::filesystem::remove_all(folder_);
   }
 
   Status run() {
@@ -321,16 +316,15 @@ state_mib = )" +
          std::to_string(options.state_mib) + "\n";
 }
 
-int run_loop_bench(const LoopBenchOptions& options) {
+Status run_loop_bench(const LoopBenchOptions& options) {
   set_log_level(LogLevel::kWarning);
   auto config = parse_config(loop_toml(options), "loop");
   SHOAL_CHECK(config.ok());
-  LoopBench bench(options, *std::move(config));
+  SHOAL_ASSIGN(const WorkFolder folder, WorkFolder::make("loop"));
+  LoopBench bench(options, *std::move(config), folder.path());
   const Status done = bench.run();
   print(bench.phases(), options);
-  if (done.ok()) return 0;
-  std::fprintf(stderr, "shoal-bench loop: %s\n", done.error().message.c_str());
-  return 1;
+  return done;
 }
 
 }  // namespace shoal

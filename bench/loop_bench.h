@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "common/result.h"
+
 namespace shoal {
 
 struct LoopBenchOptions {
@@ -15,7 +17,6 @@ struct LoopBenchOptions {
 // The run's file: what it does not name is as for any run.
 std::string loop_toml(const LoopBenchOptions& options);
 
-// Returns the exit code: 0, or 1 with the reason on stderr.
-int run_loop_bench(const LoopBenchOptions& options);
+Status run_loop_bench(const LoopBenchOptions& options);
 
 }  // namespace shoal

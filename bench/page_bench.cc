@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -23,6 +22,7 @@
 #include "common/os/resident_memory.h"
 #include "common/os/thread_loop.h"
 #include "common/rng.h"
+#include "demo/work_folder.h"
 #include "events/books/run_view.h"
 #include "events/event_log.h"
 #include "page/loopback_http.h"
@@ -235,11 +235,10 @@ void for_hours(const PageBenchOptions& options, ToldRun& run, RunView& view, Pag
 
 // The same run's file, and how long `shoal watch` reads it.
 Status replay(const PageBenchOptions& options, PageFigures& figures) {
-  std::string folder = (std::filesystem::temp_directory_path() / "shoal-page-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) return make_error(ErrorCode::kIo, folder + " cannot be made");
+  SHOAL_ASSIGN(const WorkFolder folder, WorkFolder::make("page"));
   const EventIdentity trainer = {.role = "trainer", .run = {}, .peer = {}, .session = {1, 1}};
   {
-    std::ofstream file(folder + "/launch.jsonl");
+    std::ofstream file(folder.path() + "/launch.jsonl");
     ToldRun run(options);
     for (int second = 0; run.events() < options.replayed; ++second)
       run.second(kBegin + second, [&](const EventRecord& record, double time) {
@@ -247,28 +246,23 @@ Status replay(const PageBenchOptions& options, PageFigures& figures) {
       });
   }
   const TimePoint begin = monotonic_now();
-  const auto replay = Replay::read(folder, {});
+  SHOAL_ASSIGN(const Replay replay, Replay::read(folder.path(), {}));
   figures.replay_s = seconds_of(monotonic_now() - begin);
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
-  if (!replay.ok()) return replay.error();
-  figures.replayed = replay->lines();
+  figures.replayed = replay.lines();
   return {};
 }
 
 }  // namespace
 
-int run_page_bench(const PageBenchOptions& options) {
+Status run_page_bench(const PageBenchOptions& options) {
   PageFigures figures;
-  auto http = LoopbackHttp::open({});
-  if (!http.ok()) return std::fprintf(stderr, "shoal-bench: %s\n", http.error().message.c_str()), 1;
+  SHOAL_ASSIGN(const auto http, LoopbackHttp::open({}));
   ToldRun run(options);
   RunView view;
   view.set_facts({.name = "bench", .stages = options.stages});
-  with_viewers(options, run, view, **http, figures);
+  with_viewers(options, run, view, *http, figures);
   for_hours(options, run, view, figures);
-  if (const Status replayed = replay(options, figures); !replayed.ok())
-    return std::fprintf(stderr, "shoal-bench: %s\n", replayed.error().message.c_str()), 1;
+  SHOAL_TRY(replay(options, figures));
   const double grown = static_cast<double>(figures.memory_late) - static_cast<double>(figures.memory_early);
   if (options.json) {
     std::printf("%s\n", nlohmann::ordered_json({{"peers", options.peers},
@@ -287,7 +281,7 @@ int run_page_bench(const PageBenchOptions& options) {
                                                 {"replay_s", figures.replay_s}})
                             .dump()
                             .c_str());
-    return 0;
+    return {};
   }
   std::printf("%u peers in %u stages, %g microbatches a second, %u viewers\n", options.peers, options.stages,
               options.microbatches_per_s, options.viewers);
@@ -300,7 +294,7 @@ int run_page_bench(const PageBenchOptions& options) {
               static_cast<unsigned long long>(figures.events), grown / (1u << 20));
   std::printf("%llu events of a file replayed in %.2f s\n", static_cast<unsigned long long>(figures.replayed),
               figures.replay_s);
-  return 0;
+  return {};
 }
 
 }  // namespace shoal

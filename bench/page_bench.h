@@ -4,6 +4,8 @@
 // long as asked. Its file is then replayed. Nothing is trained.
 #include <cstdint>
 
+#include "common/result.h"
+
 namespace shoal {
 
 struct PageBenchOptions {
@@ -16,7 +18,6 @@ struct PageBenchOptions {
   bool json = false;
 };
 
-// Returns the exit code: 0, or 1 with the reason on stderr.
-int run_page_bench(const PageBenchOptions& options);
+Status run_page_bench(const PageBenchOptions& options);
 
 }  // namespace shoal

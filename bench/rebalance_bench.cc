@@ -36,7 +36,7 @@ void print(const RebalanceOptions& options, const std::string& trace, const char
 
 }  // namespace
 
-int run_rebalance_bench(const RebalanceOptions& options) {
+Status run_rebalance_bench(const RebalanceOptions& options) {
   if (!options.json)
     std::printf(
         "%u stages; %% of what the best assignment of those who are there makes\n%-24s %-12s %7s %10s %10s %7s %8s\n",
@@ -46,17 +46,13 @@ int run_rebalance_bench(const RebalanceOptions& options) {
       RebalanceFigures mean;
       std::string name;
       for (std::uint64_t seed = 1; seed <= options.seeds; ++seed) {
-        const auto trace = read_trace(path, seed);
-        if (!trace.ok()) {
-          std::fprintf(stderr, "%s\n", trace.error().message.c_str());
-          return 1;
-        }
-        name = trace->name;
+        SHOAL_ASSIGN(const SwarmTrace trace, read_trace(path, seed));
+        name = trace.name;
         RebalanceWorld world = options.world;
         world.seed = seed;
         world.planner = arm.planner;
         world.period = arm.period;
-        const RebalanceFigures f = run_rebalance(*trace, world);
+        const RebalanceFigures f = run_rebalance(trace, world);
         const double share = 1.0 / static_cast<double>(options.seeds);
         mean.mean_share += share * f.mean_share;
         mean.first_hour += share * f.first_hour;
@@ -66,7 +62,7 @@ int run_rebalance_bench(const RebalanceOptions& options) {
       }
       print(options, name, arm.name, mean);
     }
-  return 0;
+  return {};
 }
 
 }  // namespace shoal

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/rebalance_world.h"
+#include "common/result.h"
 
 namespace shoal {
 
@@ -15,7 +16,6 @@ struct RebalanceOptions {
   bool json = false;
 };
 
-// Returns the exit code: 0, or 1 with the reason on stderr.
-int run_rebalance_bench(const RebalanceOptions& options);
+Status run_rebalance_bench(const RebalanceOptions& options);
 
 }  // namespace shoal

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bench/routing_worlds.h"
+#include "common/formatted.h"
 
 namespace shoal {
 
@@ -72,12 +73,9 @@ std::string routing_table(const std::vector<RoutingFigures>& figures) {
   std::string table =
       "world          senders  policy          ideal    p50 ms   p99 ms  p99/p50   twice    base  fair\n";
   for (const RoutingFigures& f : figures) {
-    char line[200];
-    std::snprintf(line, sizeof line, "%-22s %3llu  %-12s %6.1f %% %8.0f %8.0f %8.2f %5.1f %% %5.1f %% %5.3f\n",
-                  f.world.c_str(), static_cast<unsigned long long>(f.senders), f.policy.c_str(), 100 * f.share,
-                  1000 * f.p50, 1000 * f.p99, f.p50 > 0 ? f.p99 / f.p50 : 0, 100 * f.twice, 100 * f.base_hits,
-                  f.fairness);
-    table += line;
+    table += formatted("%-22s %3llu  %-12s %6.1f %% %8.0f %8.0f %8.2f %5.1f %% %5.1f %% %5.3f\n", f.world.c_str(),
+                       static_cast<unsigned long long>(f.senders), f.policy.c_str(), 100 * f.share, 1000 * f.p50,
+                       1000 * f.p99, f.p50 > 0 ? f.p99 / f.p50 : 0, 100 * f.twice, 100 * f.base_hits, f.fairness);
   }
   return table;
 }
@@ -104,17 +102,13 @@ std::string routing_json(const std::vector<RoutingFigures>& figures) {
   return text;
 }
 
-int run_routing_bench(const RoutingOptions& options) {
-  const auto figures = routing_contest(options, [](const RoutingFigures& f) {
-    std::fprintf(stderr, "%s, %s: %.0f virtual s in %.1f s\n", f.world.c_str(), f.policy.c_str(), f.virtual_seconds,
-                 f.seconds);
-  });
-  if (!figures.ok()) {
-    std::fprintf(stderr, "shoal-bench routing: %s\n", figures.error().message.c_str());
-    return 1;
-  }
-  std::fputs((options.json ? routing_json(*figures) : routing_table(*figures)).c_str(), stdout);
-  return 0;
+Status run_routing_bench(const RoutingOptions& options) {
+  SHOAL_ASSIGN(const auto figures, routing_contest(options, [](const RoutingFigures& f) {
+                 std::fprintf(stderr, "%s, %s: %.0f virtual s in %.1f s\n", f.world.c_str(), f.policy.c_str(),
+                              f.virtual_seconds, f.seconds);
+               }));
+  std::fputs((options.json ? routing_json(figures) : routing_table(figures)).c_str(), stdout);
+  return {};
 }
 
 }  // namespace shoal

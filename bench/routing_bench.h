@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/routing_world.h"
+#include "common/result.h"
 
 namespace shoal {
 
@@ -26,7 +27,6 @@ std::string routing_table(const std::vector<RoutingFigures>& figures);
 // One object a line, with every figure but the time that it took here.
 std::string routing_json(const std::vector<RoutingFigures>& figures);
 
-// Returns the exit code: 0, or 1 with the reason on stderr.
-int run_routing_bench(const RoutingOptions& options);
+Status run_routing_bench(const RoutingOptions& options);
 
 }  // namespace shoal

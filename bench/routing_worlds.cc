@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "bench/swarm_trace.h"
-#include "common/os/posix_file.h"
 #include "layout/link_table.h"
 
 namespace shoal {
@@ -66,8 +65,7 @@ std::vector<RoutingWorld> routing_worlds() {
 }
 
 Result<RoutingWorld> world_of_lines(const std::string& path) {
-  SHOAL_ASSIGN(const Bytes bytes, read_file(path, kLinkTableBytesMax));
-  SHOAL_ASSIGN(const LinkTable links, parse_links({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path));
+  SHOAL_ASSIGN(const LinkTable links, load_links(path));
   const std::size_t regions = links.regions.size();
   if (regions < 2) return make_error(ErrorCode::kInput, path + ": two regions at least are wanted");
   const std::size_t peers = regions / 2;

@@ -1,12 +1,10 @@
 #include "bench/stage_bench.h"
 
 #include <malloc.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,6 +15,7 @@
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
 #include "common/rng.h"
+#include "demo/work_folder.h"
 #include "stages/host_coder.h"
 #include "stages/torch_device.h"
 #include "stages/torch_executor.h"
@@ -174,28 +173,19 @@ Status run(const StageBenchOptions& options, const PythonRival& rival, bool comp
   return {};
 }
 
-int fail(const Error& error) {
-  std::fprintf(stderr, "shoal-bench stage: %s\n", error.message.c_str());
-  return 1;
-}
-
 }  // namespace
 
-int run_stage_bench(const StageBenchOptions& options) {
-  const auto program = own_program();
-  if (!program.ok()) return fail(program.error());
+Status run_stage_bench(const StageBenchOptions& options) {
+  SHOAL_ASSIGN(const std::string program, own_program());
   listen_for_stop();
-  std::string folder = (std::filesystem::temp_directory_path() / "shoal-stage-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) return fail(make_error(ErrorCode::kIo, folder + " cannot be made"));
-  const PythonRival rival(*program, options.python, folder);
+  SHOAL_ASSIGN(const WorkFolder folder, WorkFolder::make("stage"));
+  const PythonRival rival(program, options.python, folder.path());
   const std::string why = rival.missing();
   if (!why.empty()) std::fprintf(stderr, "plain PyTorch is not compared: %s\n", why.c_str());
   if (!options.json)
     std::printf("%-8s %-8s %-6s %10s %10s %6s %10s %9s %7s\n", "family", "shape", "dtype", "tokens/s", "torch", "ratio",
                 "compiled", "peak MiB", "loss");
-  const Status done = run(options, rival, why.empty());
-  std::filesystem::remove_all(folder);
-  return done.ok() ? 0 : fail(done.error());
+  return run(options, rival, why.empty());
 }
 
 }  // namespace shoal

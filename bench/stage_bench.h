@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "common/result.h"
+
 namespace shoal {
 
 struct StageBenchOptions {
@@ -21,7 +23,7 @@ struct StageBenchOptions {
   bool json = false;
 };
 
-// Prints a table, or with `json` an object a row, to stdout. Returns the exit code: 0, or 1 with the reason on stderr.
-int run_stage_bench(const StageBenchOptions& options);
+// Prints a table, or with `json` an object a row, to stdout.
+Status run_stage_bench(const StageBenchOptions& options);
 
 }  // namespace shoal

@@ -4,25 +4,20 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+
+#include "demo/processor_watch.h"
 
 namespace shoal {
 namespace {
 
 namespace fs = std::filesystem;
 
-// utime + stime of /proc/PID/task/TID/stat: coarse, where there is no schedstat.
+// Coarse, where there is no schedstat.
 double seconds_of_stat(const fs::path& task) {
   std::string line;
   std::getline(std::ifstream(task / "stat"), line);
-  const std::size_t behind_name = line.rfind(')');
-  if (behind_name == std::string::npos) return 0;
-  std::istringstream fields(line.substr(behind_name + 2));
-  std::string skipped;
-  for (int i = 0; i < 11; ++i) fields >> skipped;  // state ... cmajflt
-  double user = 0, system = 0;
-  fields >> user >> system;
-  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  const ProcessTicks ticks = parse_process_ticks(line).value_or(ProcessTicks());
+  return static_cast<double>(ticks.used) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 }  // namespace

@@ -1,29 +1,26 @@
 #include "bench/tokenizer_bench.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <filesystem>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <thread>
 #include <vector>
 
+#include "bench/python_rival.h"
 #include "common/os/executable.h"
 #include "common/os/offspring.h"
 #include "common/os/posix_file.h"
 #include "common/os/thread_loop.h"
 #include "demo/file_tail.h"
+#include "demo/work_folder.h"
 #include "text/tokenizer.h"
 
 namespace shoal {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::size_t kTextBytesMax = std::size_t{4} << 30;
 constexpr Duration kPythonBudget = std::chrono::seconds(600);
@@ -61,20 +58,15 @@ struct Compared {
   std::string difference;
 };
 
-// From the root of the repository, which holds build/PRESET/bin.
-Result<std::string> script_path() {
-  SHOAL_ASSIGN(const std::string program, own_program());
-  return (fs::path(program).parent_path() / "../../../bench/package_tokenizer.py").lexically_normal().string();
-}
-
 Result<Compared> compare(const TokenizerBenchOptions& options, const std::string& python, const std::string& folder,
                          const std::string& ids_path) {
   const std::string output = folder + "/python.out", error = folder + "/python.err";
-  SHOAL_ASSIGN(const std::string script, script_path());
-  SHOAL_ASSIGN(Offspring child, Offspring::start({{"/usr/bin/env", python, script, options.tokenizer, options.text,
-                                                   std::to_string(options.document_bytes), ids_path},
-                                                  output,
-                                                  error}));
+  SHOAL_ASSIGN(const std::string program, own_program());
+  SHOAL_ASSIGN(Offspring child,
+               Offspring::start({{"/usr/bin/env", python, source_file(program, "package_tokenizer.py"),
+                                  options.tokenizer, options.text, std::to_string(options.document_bytes), ids_path},
+                                 output,
+                                 error}));
   const auto code = child.wait_until(monotonic_now() + kPythonBudget);
   const auto lines = FileTail(output).new_lines();
   if (code != 0 || lines.empty()) {
@@ -153,21 +145,12 @@ void print_json(const TokenizerBenchOptions& options, const TokenizerFigures& fi
 
 }  // namespace
 
-int run_tokenizer_bench(const TokenizerBenchOptions& options) {
-  std::string folder = (fs::temp_directory_path() / "shoal-tokenizer-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) {
-    std::fprintf(stderr, "shoal-bench: cannot make a folder at %s\n", folder.c_str());
-    return 1;
-  }
-  const auto figures = measure(options, folder);
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
-  if (!figures.ok()) {
-    std::fprintf(stderr, "shoal-bench: %s\n", figures.error().message.c_str());
-    return 1;
-  }
-  options.json ? print_json(options, *figures) : print_table(options, *figures);
-  return figures->package && !figures->package->equal ? 1 : 0;
+Status run_tokenizer_bench(const TokenizerBenchOptions& options) {
+  SHOAL_ASSIGN(const WorkFolder folder, WorkFolder::make("tokenizer"));
+  SHOAL_ASSIGN(const TokenizerFigures figures, measure(options, folder.path()));
+  options.json ? print_json(options, figures) : print_table(options, figures);
+  if (figures.package && !figures.package->equal) return make_error(ErrorCode::kInput, "the ids differ");
+  return {};
 }
 
 }  // namespace shoal

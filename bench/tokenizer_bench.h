@@ -3,6 +3,8 @@
 // `tokenizers`, how fast that package does the same and whether its ids are the same.
 #include <string>
 
+#include "common/result.h"
+
 namespace shoal {
 
 struct TokenizerBenchOptions {
@@ -15,7 +17,6 @@ struct TokenizerBenchOptions {
 };
 
 // Prints a table, or one JSON object, to stdout. The Python is that of SHOAL_PYTHON; without one nothing is compared.
-// Returns the exit code of the program: 0, or 1 if something failed or the ids differ.
-int run_tokenizer_bench(const TokenizerBenchOptions& options);
+Status run_tokenizer_bench(const TokenizerBenchOptions& options);
 
 }  // namespace shoal

@@ -120,11 +120,8 @@ void add_eval(Command& app, Program& program) {
   auto arguments = std::make_shared<EvalArguments>();
   command.add_option("folder", arguments->folder, "folder that --save wrote").required().type_name("DIR");
   command.add_option("--text", arguments->text, "the token file, as in [data] path").required().type_name("FILE");
-  command
-      .add_option("--tokenizer", arguments->tokenizer,
-                  "the tokenizer.json that made the ids, for bits a byte (default: DIR/tokenizer.json, if there)")
-      .type_name("FILE");
-  add_base_option(command, arguments->base);
+  add_saved_options(command, arguments->tokenizer, arguments->base,
+                    "DIR/tokenizer.json; bits a byte need it where ids are no bytes");
   command.add_flag("--whole", arguments->whole,
                    "all of the text instead of its last tenth: a file of [data] validation");
   add_compute_options(command, arguments->compute);

@@ -174,13 +174,9 @@ void add_export(Command& app, Program& program) {
       .add_option("--format", arguments->format,
                   "hf: the model, for transformers; peft: adapters alone, for peft (default: hf)")
       .one_of({"hf", "peft"});
-  add_base_option(command, arguments->base);
+  add_saved_options(command, arguments->tokenizer, arguments->base, "the one beside the model, if any");
   command.add_option("--dtype", arguments->type, "of the weights: fp32 or bf16 (default: fp32)")
       .one_of({"fp32", "bf16"});
-  command
-      .add_option("--tokenizer", arguments->tokenizer,
-                  "the tokenizer.json that made the ids (default: the one beside the model, if any)")
-      .type_name("FILE");
   run_when_named(command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global.json); });
 }
 

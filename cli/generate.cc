@@ -190,11 +190,7 @@ void add_generate(Command& app, Program& program) {
       .within(1e-6, 1.0);
   command.add_option("--seed", options.sampling.seed, "of the draw (default: 0)");
   command.add_flag("--go-on", options.go_on, "also behind an end of text");
-  command
-      .add_option("--tokenizer", arguments->tokenizer,
-                  "tokenizer.json of the model's ids (default: the folder's; bytes where there is none)")
-      .type_name("FILE");
-  add_base_option(command, arguments->base);
+  add_saved_options(command, arguments->tokenizer, arguments->base, "the folder's; bytes where there is none");
   command.add_flag("--own-key", arguments->own_key,
                    "TICKET: with this machine's key, for a run that admits listed keys (default: a new one)");
   command

@@ -2,12 +2,12 @@
 
 #include <filesystem>
 
-#include "cli/layout_report.h"
 #include "cli/page_option.h"
 #include "cli/program.h"
 #include "common/os/file_storage.h"
 #include "common/program/outcome.h"
 #include "dht/record.h"
+#include "layout/peer_list.h"
 #include "runtime/config/kept_run.h"
 #include "runtime/solo/saved_states.h"
 

@@ -118,7 +118,11 @@ void shoal::add_line_caps(Command& command, std::string& up, std::string& down) 
   command.add_option("--down", down, "most that it takes, likewise").check(given).type_name("RATE");
 }
 
-void shoal::add_base_option(Command& command, std::string& base) {
+void shoal::add_saved_options(Command& command, std::string& tokenizer, std::string& base,
+                              const std::string& otherwise) {
+  command
+      .add_option("--tokenizer", tokenizer, "the tokenizer.json that made the model's ids (default: " + otherwise + ")")
+      .type_name("FILE");
   command.add_option("--base", base, "of saved adapters: the folder of the model that they were trained beside")
       .type_name("FOLDER");
 }

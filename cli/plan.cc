@@ -2,28 +2,31 @@
 // expected to bring and to cost; with --peers which of them should serve which stage.
 #include <cstdio>
 
-#include "cli/layout_report.h"
 #include "cli/program.h"
-#include "cli/stage_report.h"
+#include "cli/program_memory.h"
+#include "common/formatted.h"
 #include "common/log.h"
+#include "common/os/posix_file.h"
 #include "common/program/json_text.h"
 #include "common/program/outcome.h"
 #include "runtime/config/derived_options.h"
 #include "runtime/plan/codec_price.h"
 #include "runtime/plan/flight_plan.h"
+#include "runtime/plan/layout_report.h"
+#include "runtime/plan/stage_report.h"
 
 namespace shoal {
 namespace {
 
-std::string numbers(const char* format, double first, double second) {
-  char text[48];
-  std::snprintf(text, sizeof text, format, first, second);
-  return text;
-}
+struct PlanArguments {
+  std::string run, peers, links;  // files; of links none: lines are as good as free
+  std::string out;                // where the layout is written; empty: nowhere
+  StageQuestion stages;
+};
 
 void print_row(const FlightRow& row, bool taken) {
-  const std::string stages = numbers("%.2f .. %.2f", row.delays.front(), row.delays.back());
-  const std::string ramp = row.ramp ? numbers("%.4g .. %.4g", row.ramp->begin, row.ramp->end) : "-";
+  const std::string stages = formatted("%.2f .. %.2f", row.delays.front(), row.delays.back());
+  const std::string ramp = row.ramp ? formatted("%.4g .. %.4g", row.ramp->begin, row.ramp->end) : "-";
   std::printf("%c %7llu %8.2f %14s %6.2f %11s %10.4g %7.1f %% %6.0f %% %7.2f\n", taken ? '*' : ' ',
               static_cast<unsigned long long>(row.in_flight), row.of_window, stages.c_str(), row.delay, ramp.c_str(),
               row.look_ahead, 100 * row.price, 100 * row.pipe_use, row.time);
@@ -54,7 +57,7 @@ void print_plan(const RunConfig& config, const FlightPlan& plan) {
       "Time: to the same loss; 1 is a full pipe whose gradients are never late.\n");
 }
 
-void print_json(const RunConfig& config, const FlightPlan& plan, const StageReportArguments& stages) {
+void print_json(const RunConfig& config, const FlightPlan& plan, const StageQuestion& stages) {
   Json out = {{"schema", "shoal.plan/1"},
               {"run", config.run.name},
               {"stages", config.pipeline.stages},
@@ -95,19 +98,50 @@ void print_json(const RunConfig& config, const FlightPlan& plan, const StageRepo
   std::printf("%s\n", out.text().c_str());
 }
 
-int run(const std::string& path, const LayoutArguments& layout, const StageReportArguments& stages, bool json) {
-  const auto config = load_config(path);
+Status write_layout(const PeerList& list, const PlannedLayout& planned, std::uint16_t stages, const std::string& path) {
+  PeerList out = list;
+  out.stages = stages;
+  std::string without;
+  for (std::size_t peer = 0; peer < out.peers.size(); ++peer) {
+    out.peers[peer].stage = planned.layout[peer];
+    if (!out.peers[peer].key) without += " " + out.peers[peer].name;
+  }
+  SHOAL_TRY(replace_file(path, {Bytes::copy_of(std::string_view(text_of(out)))}));
+  if (!without.empty())
+    log_warning(
+        path, ": without a key no run knows", without,
+        ". HINT: key = \"...\", as `shoal key` prints it on that machine; launch --layout refuses the file until then");
+  return {};
+}
+
+// Which peer serves which stage.
+Status plan_peers(const RunConfig& config, const PlanArguments& arguments, bool json) {
+  SHOAL_ASSIGN(const PeerList list, load_peer_list(arguments.peers));
+  std::optional<LinkTable> links;
+  if (!arguments.links.empty()) {
+    SHOAL_ASSIGN(links, load_links(arguments.links));
+  }
+  SHOAL_ASSIGN(const LayoutShape of, layout_shape(config, list, links));
+  SHOAL_ASSIGN(const PlannedLayout planned, plan_layout(of.shape));
+  const LayoutReport report{config, list, of, planned, LayoutCost(of.shape).story(planned.layout)};
+  std::printf("%s", (json ? json_of(report).text() + "\n" : text_of(report)).c_str());
+  return arguments.out.empty() ? Status() : write_layout(list, planned, config.pipeline.stages, arguments.out);
+}
+
+int run(PlanArguments& arguments, bool json) {
+  const auto config = load_config(arguments.run);
   if (!config.ok()) return fail_config(config.error());
-  if (!layout.peers.empty()) {
-    const Status reported = report_layout(*config, layout, json);
-    return reported.ok() ? kExitOk : fail(reported.error());
+  if (!arguments.peers.empty()) {
+    const Status planned = plan_peers(*config, arguments, json);
+    return planned.ok() ? kExitOk : fail(planned.error());
   }
   const FlightPlan plan = plan_flight(*config);
+  if (config->executor.kind == ExecutorKind::kTorch) arguments.stages.program_bytes = measured_program_bytes();
   if (json) {
-    print_json(*config, plan, stages);
+    print_json(*config, plan, arguments.stages);
   } else {
     print_plan(*config, plan);
-    print_stages(*config, stages);
+    std::printf("%s", stages_text(*config, arguments.stages).c_str());
     if (plan.warning) log_warning(*plan.warning);
     if (const auto warning = codec_warning(*config)) log_warning(*warning);
     if (const auto warning = few_steps_warning(*config)) log_warning(*warning);
@@ -120,35 +154,32 @@ int run(const std::string& path, const LayoutArguments& layout, const StageRepor
 void add_plan(Command& app, Program& program) {
   Command command = app.add_subcommand(
       "plan", "what each stage takes, and what microbatches in flight are expected to bring and to cost");
-  auto path = std::make_shared<std::string>();
-  command.add_option("run", *path, "the run's file").required().type_name("RUN.toml");
-  auto layout = std::make_shared<LayoutArguments>();
+  auto arguments = std::make_shared<PlanArguments>();
+  StageQuestion& stages = arguments->stages;
+  command.add_option("run", arguments->run, "the run's file").required().type_name("RUN.toml");
   Option peers = command
-                     .add_option("--peers", layout->peers,
+                     .add_option("--peers", arguments->peers,
                                  "plan which of these peers serves which stage (docs/FILES.md, lists of peers)")
                      .type_name("FILE");
-  command.add_option("--links", layout->links, "lines between their regions: a,b,delay_ms,bandwidth_mbps, as CSV")
+  command.add_option("--links", arguments->links, "lines between their regions: a,b,delay_ms,bandwidth_mbps, as CSV")
       .type_name("FILE")
       .needs(peers);
-  command.add_option("-o,--out", layout->out, "write the layout there, for `shoal launch --layout`")
+  command.add_option("-o,--out", arguments->out, "write the layout there, for `shoal launch --layout`")
       .type_name("FILE")
       .needs(peers);
-  auto stages = std::make_shared<StageReportArguments>();
   command
-      .add_option("--memory", stages->memory_bytes,
+      .add_option("--memory", stages.memory_bytes,
                   "of a peer, as 8GiB: into how many stages the model must be cut, and what it holds of each")
       .bytes()
       .excludes(peers);
-  command.add_option("--tflops", stages->tflops, "that each peer makes of a training").in(1e-6, 1e6).excludes(peers);
-  command.add_option("--mbit", stages->mbit, "Mbit/s of each peer's line, each way (default: free)")
+  command.add_option("--tflops", stages.tflops, "that each peer makes of a training").in(1e-6, 1e6).excludes(peers);
+  command.add_option("--mbit", stages.mbit, "Mbit/s of each peer's line, each way (default: free)")
       .in(1e-3, 1e7)
       .excludes(peers);
-  command.add_option("--rtt", stages->rtt_ms, "milliseconds between any two, there and back (default: 0)")
+  command.add_option("--rtt", stages.rtt_ms, "milliseconds between any two, there and back (default: 0)")
       .in(0.0, 1e5)
       .excludes(peers);
-  run_when_named(command, program, [path, layout, stages](const GlobalOptions& global) {
-    return run(*path, *layout, *stages, global.json);
-  });
+  run_when_named(command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global.json); });
 }
 
 }  // namespace shoal

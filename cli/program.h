@@ -32,8 +32,9 @@ void add_events_level(Command& command, std::string& level);
 // --up and --down, as transport/line_caps.h reads them.
 void add_line_caps(Command& command, std::string& up, std::string& down);
 
-// --base FOLDER, of commands that read what --save wrote.
-void add_base_option(Command& command, std::string& base);
+// --tokenizer FILE and --base FOLDER, of commands that read what --save wrote. `otherwise`: the tokenizer that it is by
+// default.
+void add_saved_options(Command& command, std::string& tokenizer, std::string& base, const std::string& otherwise);
 
 // The folder that --home or the environment names; a warning when neither does.
 std::string home_path(const GlobalOptions& global);

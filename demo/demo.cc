@@ -1,7 +1,5 @@
 #include "demo/demo.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -9,11 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "common/os/posix_file.h"
 #include "common/os/thread_loop.h"
 #include "common/rng.h"
 #include "demo/figures.h"
 #include "demo/setup.h"
 #include "demo/swarm.h"
+#include "demo/work_folder.h"
 #include "events/audit/audit.h"
 #include "events/line_parts.h"
 #include "events/train_line.h"
@@ -38,43 +38,8 @@ constexpr double kSwarmOverSolo = 0.5;
 
 double wall_seconds() { return seconds_of(wall_now().time_since_epoch()); }
 
-// DIR of --keep, or a temporary folder that goes with this object.
-class DemoFolder {
- public:
-  static Result<DemoFolder> make(const std::string& keep) {
-    std::error_code failure;
-    if (keep.empty()) {
-      std::string pattern = (fs::temp_directory_path(failure) / "shoal-demo-XXXXXX").string();
-      if (mkdtemp(pattern.data()) == nullptr)
-        return make_error(ErrorCode::kIo, "no temporary folder could be made: " + pattern);
-      return DemoFolder(pattern, true);
-    }
-    if (fs::exists(keep, failure) && !fs::is_empty(keep, failure))
-      return make_error(ErrorCode::kInput, "--keep " + keep + ": the folder is not empty; give a new one");
-    fs::create_directories(keep, failure);
-    if (failure) return make_error(ErrorCode::kIo, "--keep " + keep + ": " + failure.message());
-    return DemoFolder(fs::absolute(keep).string(), false);
-  }
-  DemoFolder(DemoFolder&& other) noexcept : path_(std::exchange(other.path_, {})), temporary_(other.temporary_) {}
-  DemoFolder& operator=(DemoFolder&&) = delete;
-  ~DemoFolder() {
-    std::error_code ignored;
-    if (temporary_ && !path_.empty()) fs::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  DemoFolder(std::string path, bool temporary) : path_(std::move(path)), temporary_(temporary) {}
-  std::string path_;
-  bool temporary_;
-};
-
 Status write_text(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) return make_error(ErrorCode::kIo, path + " cannot be written. HINT: is the disk full?");
-  return {};
+  return replace_file(path, {Bytes::copy_of(std::string_view(text))});
 }
 
 class Demo {
@@ -358,6 +323,8 @@ Status check(const DemoOptions& options) {
     return refuse("--chaos default needs --seconds " + std::to_string(static_cast<int>(kChaosSecondsMin)) +
                   " or more (a freeze alone takes 15); or --chaos none");
   std::error_code failure;
+  if (!options.keep.empty() && fs::exists(options.keep, failure) && !fs::is_empty(options.keep, failure))
+    return refuse("--keep " + options.keep + ": the folder is not empty; give a new one");
   for (const std::string& path : {options.text, options.program, options.dht_program}) {
     if (!fs::is_regular_file(path, failure)) return make_error(ErrorCode::kMissing, path + ": no such file");
   }
@@ -368,7 +335,7 @@ Status check(const DemoOptions& options) {
 
 Result<DemoResult> run_demo(const DemoOptions& options) {
   SHOAL_TRY(check(options));
-  SHOAL_ASSIGN(const DemoFolder folder, DemoFolder::make(options.keep));
+  SHOAL_ASSIGN(const WorkFolder folder, WorkFolder::make("demo", options.keep));
   return Demo(options, folder.path()).run();
 }
 

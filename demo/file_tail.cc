@@ -4,8 +4,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <thread>
+
+#include "common/os/thread_loop.h"
 
 namespace shoal {
+namespace {
+
+constexpr Duration kPoll = 20ms;
+constexpr std::size_t kLinesShown = 8;
+
+}  // namespace
 
 std::vector<std::string> FileTail::new_lines() {
   std::vector<std::string> lines;
@@ -28,6 +37,20 @@ std::vector<std::string> FileTail::new_lines() {
     }
   }
   return lines;
+}
+
+Result<std::string> wait_for_line(FileTail& file, const std::string& begins, const std::string& error_path,
+                                  Duration budget, const std::function<Status()>& lives) {
+  for (const TimePoint deadline = monotonic_now() + budget;; std::this_thread::sleep_for(kPoll)) {
+    const Status worth_it = lives();
+    for (const std::string& line : file.new_lines())
+      if (line.starts_with(begins)) return line.substr(begins.size());
+    SHOAL_TRY(worth_it);
+    if (monotonic_now() > deadline)
+      return make_error(ErrorCode::kUnreachable, file.path() + ": no line \"" + begins + "...\" within " +
+                                                     std::to_string(static_cast<int>(seconds_of(budget))) + " s." +
+                                                     last_lines(error_path, kLinesShown));
+  }
 }
 
 std::string last_lines(const std::string& path, std::size_t count) {

@@ -20,23 +20,13 @@ Status DemoSwarm::died(const std::string& name, int code, const std::string& err
                                                  "). It said:" + last_lines(error_path, kLinesShown));
 }
 
-Result<std::string> DemoSwarm::wait_for_line(FileTail& file, Offspring& child, const std::string& begins,
-                                             const std::string& error_path, Duration budget) {
-  const TimePoint deadline = monotonic_now() + budget;
-  while (true) {
-    const bool ran = child.running();  // asked before the file is read: what an ended process wrote is all there
-    for (std::string& line : file.new_lines()) {
-      if (line.starts_with(begins)) return std::move(line);
-    }
-    if (!ran) return died(file.path(), child.exit_code().value_or(-1), error_path).error();
+Result<std::string> DemoSwarm::line_of(FileTail& file, Offspring& child, const std::string& begins,
+                                       const std::string& error_path) {
+  return wait_for_line(file, begins, error_path, kStartBudget, [&]() -> Status {
+    if (!child.running()) return died(file.path(), child.exit_code().value_or(-1), error_path);
     if (options_.stop && options_.stop()) return make_error(ErrorCode::kInterrupted, "interrupted");
-    if (monotonic_now() > deadline) {
-      return make_error(ErrorCode::kUnreachable, file.path() + ": no line \"" + begins + "...\" within " +
-                                                     std::to_string(static_cast<int>(seconds_of(budget))) + " s." +
-                                                     last_lines(error_path, kLinesShown));
-    }
-    std::this_thread::sleep_for(kPoll);
-  }
+    return {};
+  });
 }
 
 Status DemoSwarm::start_dht() {
@@ -50,9 +40,8 @@ Status DemoSwarm::start_dht() {
       command.words.insert(command.words.end(), {"--bootstrap", address});
     SHOAL_ASSIGN(Offspring child, Offspring::start(command));
     FileTail output(command.output_path);
-    SHOAL_ASSIGN(const std::string line,
-                 wait_for_line(output, child, "shoal-dht port ", command.error_path, kStartBudget));
-    dht_addresses_.push_back("127.0.0.1:" + std::to_string(std::stoi(line.substr(15))));
+    SHOAL_ASSIGN(const std::string port, line_of(output, child, "shoal-dht port ", command.error_path));
+    dht_addresses_.push_back("127.0.0.1:" + std::to_string(std::stoi(port)));
     dht_.push_back(std::move(child));
   }
   return {};
@@ -72,8 +61,7 @@ Status DemoSwarm::start_launch() {
   launch_lines_ = std::make_unique<FileTail>(command.error_path);
   SHOAL_ASSIGN(launch_events_, events_of("launch"));
   FileTail output(command.output_path);
-  SHOAL_ASSIGN(const std::string line, wait_for_line(output, *launch_, "ticket ", command.error_path, kStartBudget));
-  ticket_ = line.substr(7);
+  SHOAL_ASSIGN(ticket_, line_of(output, *launch_, "ticket ", command.error_path));
   return {};
 }
 

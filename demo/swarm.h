@@ -76,8 +76,8 @@ class DemoSwarm {
   Status start_launch();
   Result<Offspring> start_join(std::size_t peer, std::uint32_t life);
   std::string name_of(std::size_t peer, std::uint32_t life) const;
-  Result<std::string> wait_for_line(FileTail& file, Offspring& child, const std::string& begins,
-                                    const std::string& error_path, Duration budget);
+  Result<std::string> line_of(FileTail& file, Offspring& child, const std::string& begins,
+                              const std::string& error_path);
   Result<EventLines> events_of(const std::string& name) const;
   Status read_events(DemoPeer& peer);
   Status read_commits();

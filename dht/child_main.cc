@@ -12,21 +12,20 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <mutex>
 
 #include "common/os/program_start.h"
 #include "common/os/thread_loop.h"
+#include "common/program/options.h"
+#include "common/program/outcome.h"
 #include "dht/child_protocol.h"
 #include "dht/opendht_member.h"
 #include "dht/record.h"
 
 namespace shoal {
 namespace {
-
-constexpr int kExitPort = 69;
 
 struct Arguments {
   OpenDhtOptions dht;
@@ -133,29 +132,25 @@ int run_serving(OpenDhtMember& node, const Arguments& arguments, const sigset_t&
 
 int run(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app("One node of a run's DHT.", "shoal-dht");
-  app.set_version_flag("--version", "shoal-dht " SHOAL_VERSION);
-  app.add_option("--bind", arguments.dht.bind, "address of the UDP socket")->capture_default_str();
-  app.add_option("--port", arguments.dht.port, "UDP port; 0: any")->capture_default_str();
+  CommandLine line("One node of a run's DHT.", "shoal-dht", "shoal-dht " SHOAL_VERSION);
+  Command app = line.top();
+  app.add_option("--bind", arguments.dht.bind, "address of the UDP socket").show_default();
+  app.add_option("--port", arguments.dht.port, "UDP port; 0: any").show_default();
   app.add_option("--bootstrap", arguments.bootstrap, "host:port of a node; repeatable");
-  app.add_option("--network", arguments.dht.network, "number of the run's own DHT network, not 0")->required();
-  app.add_option("--memory-bytes", arguments.memory_bytes, "limit of the address space")->capture_default_str();
+  app.add_option("--network", arguments.dht.network, "number of the run's own DHT network, not 0").required();
+  app.add_option("--memory-bytes", arguments.memory_bytes, "limit of the address space").show_default();
   app.add_flag("--supervised", arguments.supervised, "speak to a supervisor over stdin and stdout");
   app.add_flag("--serve", arguments.serve, "be a plain member; prints the port");
   app.add_flag("--die-with-parent", arguments.die_with_parent, "end when the process that started it ends");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 64;
-  }
+  if (const auto over = line.parse_or_say(argc, argv)) return *over;
   if (arguments.supervised == arguments.serve) {
     std::fprintf(stderr, "shoal-dht: give either --serve or --supervised\n");
-    return 64;
+    return kExitUsage;
   }
   for (const std::string& address : arguments.bootstrap) {
     if (const Status status = check_address(address); !status.ok()) {
       std::fprintf(stderr, "shoal-dht: --bootstrap %s: not host:port\n", address.c_str());
-      return 64;
+      return kExitUsage;
     }
   }
   confine(arguments);
@@ -170,7 +165,7 @@ int run(int argc, char** argv) {
   auto node = OpenDhtMember::start(arguments.dht);
   if (!node.ok()) {
     std::fprintf(stderr, "shoal-dht: %s\n", node.error().message.c_str());
-    return node.code() == ErrorCode::kInput ? 64 : kExitPort;
+    return node.code() == ErrorCode::kInput ? kExitUsage : kExitUnavailable;
   }
   for (const std::string& address : arguments.bootstrap) (*node)->bootstrap(address);
   return arguments.serve ? run_serving(**node, arguments, ends) : run_supervised(**node);
@@ -185,6 +180,6 @@ int main(int argc, char** argv) {
     return shoal::run(argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "shoal-dht: %s\n", error.what());
-    return 70;
+    return shoal::kExitBug;
   }
 }

@@ -6,9 +6,12 @@
 #include <span>
 
 #include "common/csv.h"
+#include "common/os/posix_file.h"
 
 namespace shoal {
 namespace {
+
+constexpr std::size_t kLinkTableBytesMax = 4u << 20;
 
 Error malformed(const std::string& origin, std::size_t line, const std::string& what) {
   return make_error(ErrorCode::kInput, origin + ":" + std::to_string(line) + ": " + what);
@@ -78,6 +81,11 @@ Result<LinkTable> parse_links(std::string_view text, const std::string& origin) 
       table.lines.push_back(at == known.end() ? kInsideRegion : at->second);
     }
   return table;
+}
+
+Result<LinkTable> load_links(const std::string& path) {
+  SHOAL_ASSIGN(const Bytes bytes, read_file(path, kLinkTableBytesMax));
+  return parse_links({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }
 
 }  // namespace shoal

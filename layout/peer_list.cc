@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <sstream>
 
+#include "common/os/posix_file.h"
+
 namespace shoal {
 namespace {
 
+constexpr std::size_t kPeerListBytesMax = 1u << 20;
 constexpr double kNumberMax = 1e18;
 
 Error wrong(const std::string& origin, const toml::node& node, const std::string& what) {
@@ -132,6 +135,11 @@ Result<PeerList> parse_peer_list(std::string_view text, const std::string& origi
   if (list.peers.empty()) return make_error(ErrorCode::kInput, origin + ": there is no [[peer]]");
   SHOAL_TRY(check_once(list));
   return list;
+}
+
+Result<PeerList> load_peer_list(const std::string& path) {
+  SHOAL_ASSIGN(const Bytes bytes, read_file(path, kPeerListBytesMax));
+  return parse_peer_list({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }
 
 std::string text_of(const PeerList& list) {

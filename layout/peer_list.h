@@ -1,6 +1,7 @@
 #pragma once
 // Peers of a run in a TOML file (docs/FILES.md, "Lists of peers"): what `shoal plan --peers` plans with, and which
-// stage each is wished for, as it writes and `shoal launch --layout` reads. Pure. Thread: any.
+// stage each is wished for, as it writes and `shoal launch --layout` reads. Pure but for
+// load_peer_list(). Thread: any.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -12,8 +13,6 @@
 #include "common/result.h"
 
 namespace shoal {
-
-inline constexpr std::size_t kPeerListBytesMax = 1u << 20;
 
 // What is not said stays empty.
 struct NamedPeer {
@@ -40,6 +39,9 @@ struct PeerList {
 // ERRORS: kInput (syntax, an unknown key, a wrong type, out of bounds, nobody, neither name nor key, one of either
 // twice), with origin and line.
 Result<PeerList> parse_peer_list(std::string_view text, const std::string& origin);
+
+// ERRORS: read_file's, parse_peer_list's.
+Result<PeerList> load_peer_list(const std::string& path);
 
 // `[[peer]]` with name, key and stage of each, and `stages`.
 std::string text_of(const PeerList& list);

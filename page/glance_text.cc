@@ -20,13 +20,6 @@ constexpr std::size_t kTalesMax = 5;     // beneath the peers
 constexpr std::size_t kLinesAlways = 6;  // above them, with the table's head
 constexpr std::size_t kRowsMin = 4, kTalesMin = 2;
 
-template <class... Values>
-std::string formatted(const char* pattern, Values... values) {
-  char line[256];
-  std::snprintf(line, sizeof line, pattern, values...);
-  return line;
-}
-
 std::string clock_of(double seconds) { return clock_text(from_seconds(std::clamp(seconds, 0.0, 1e9))); }
 std::string counted(std::uint64_t count, const char* one, const char* more) {
   return std::to_string(count) + " " + (count == 1 ? one : more);

@@ -1,5 +1,4 @@
 // shoal-sim: whole swarms under random faults in virtual time, seed after seed.
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -7,6 +6,7 @@
 
 #include "common/log.h"
 #include "common/os/program_start.h"
+#include "common/program/options.h"
 #include "sim/difference_codec.h"
 #include "sim/scale.h"
 #include "sim/scenario.h"
@@ -21,37 +21,35 @@ struct Arguments {
   double round_budget_s = 0, fault_every_s = 2;
   std::vector<std::string> kinds;
   FaultOptions faults;
-  ScaleOptions scale;
+  ScaleOptions scale{.peers = 0};  // 0: seeds
   double scale_seconds = 30, unlike = 1;
   bool standby = false, checkpoints = false, verbose = false, report = false, json = false, list = false,
        stop_at_first = false;
 };
 
-CLI::Validator kind_name() {
+std::vector<std::string> kind_names() {
   std::vector<std::string> names;
   for (const FaultRow& row : fault_table()) names.emplace_back(row.name);
-  return CLI::IsMember(names);
+  return names;
 }
 
-void add_options(CLI::App& app, Arguments& a) {
-  app.add_option("--seed,--first", a.first, "first seed")->capture_default_str();
-  app.add_option("--seeds", a.count, "how many seeds")->capture_default_str();
+void add_options(Command app, Arguments& a) {
+  app.add_option("--seed,--first", a.first, "first seed").show_default();
+  app.add_option("--seeds", a.count, "how many seeds").show_default();
   app.add_option("--microbatches", a.microbatches, "a run ends after so many, or when its faults are over")
-      ->capture_default_str();
-  app.add_option("--stages", a.stages, "stages")->capture_default_str();
-  app.add_option("--replicas", a.replicas, "peers of a stage")->capture_default_str();
-  app.add_option("--rule", a.rule, "outer rule")
-      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kRuleNames), std::end(kRuleNames))))
-      ->capture_default_str();
+      .show_default();
+  app.add_option("--stages", a.stages, "stages").show_default();
+  app.add_option("--replicas", a.replicas, "peers of a stage").show_default();
+  app.add_option("--rule", a.rule, "outer rule").one_of({std::begin(kRuleNames), std::end(kRuleNames)}).show_default();
   app.add_option("--round-budget", a.round_budget_s, "seconds a round may take: less, and more members miss one")
-      ->capture_default_str();
-  app.add_option("--fault-every", a.fault_every_s, "seconds between two faults, on average")->capture_default_str();
+      .show_default();
+  app.add_option("--fault-every", a.fault_every_s, "seconds between two faults, on average").show_default();
   app.add_option("--faults", a.kinds, "only these kinds; without it each seed draws a subset of all")
-      ->delimiter(',')
-      ->check(kind_name());
+      .separated_by(',')
+      .one_of(kind_names());
   app.add_option("--lasting", a.faults.lasting, "share of the faults that last until a core of the swarm is healed")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
+      .in(0.0, 1.0)
+      .show_default();
   app.add_flag("--lift-bounds", a.faults.lift_bounds, "faults beyond what is known to be survived; see --list-faults");
   app.add_flag("--list-faults", a.list, "tell the kinds of faults and their bounds, and run nothing");
   app.add_flag("--checkpoints", a.checkpoints, "in every seed: peers write them, and last holders die too");
@@ -60,14 +58,14 @@ void add_options(CLI::App& app, Arguments& a) {
          "--unlike", a.unlike,
          "in every seed: the slowest machine takes up to so many times what the fastest does, so that peers are "
          "asked to move to another stage (three a stage are needed: --replicas)")
-      ->check(CLI::Range(1.0, 1000.0))
-      ->capture_default_str();
+      .in(1.0, 1000.0)
+      .show_default();
   app.add_flag("--verbose", a.verbose, "tell every story, not only the broken ones");
   app.add_flag("--stop-at-first", a.stop_at_first, "end the batch with the first seed that broke a rule");
   app.add_flag("--report", a.report, "end with the figures of the batch, kind by kind");
   app.add_flag("--json", a.json, "the report as one object on the last line");
   app.add_option("--peers", a.scale.peers, "instead of seeds: one swarm of so many peers, and what it costs");
-  app.add_option("--seconds", a.scale_seconds, "with --peers: measured, of virtual time")->capture_default_str();
+  app.add_option("--seconds", a.scale_seconds, "with --peers: measured, of virtual time").show_default();
 }
 
 int tell_scale(const Arguments& a) {
@@ -158,18 +156,19 @@ void list_faults() {
 int main(int argc, char** argv) {
   using namespace shoal;
   hold_standard_descriptors();
-  CLI::App app{"Runs swarms of the product's own code in virtual time under random faults and checks what was counted"};
+  CommandLine line(
+      "Runs swarms of the product's own code in virtual time under random faults and checks what was counted",
+      "shoal-sim", "shoal-sim " SHOAL_VERSION);
   Arguments arguments;
-  app.set_version_flag("--version", "shoal-sim " SHOAL_VERSION);
-  add_options(app, arguments);
-  CLI11_PARSE(app, argc, argv);
+  add_options(line.top(), arguments);
+  if (const auto over = line.parse_or_say(argc, argv)) return *over;
   if (arguments.list) return list_faults(), 0;
   for (const FaultRow& row : fault_table())
     for (const std::string& name : arguments.kinds)
       if (name == row.name) arguments.faults.only.insert(row.kind);
   arguments.faults.mean_between = from_seconds(arguments.fault_every_s);
   set_log_level(LogLevel::kError);
-  if (app.count("--peers") > 0) return tell_scale(arguments);
+  if (arguments.scale.peers > 0) return tell_scale(arguments);
   const auto began = std::chrono::steady_clock::now();
   std::uint64_t failed = 0;
   ScenarioResult total;

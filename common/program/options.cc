@@ -5,6 +5,8 @@
 #include <sstream>
 #include <utility>
 
+#include "common/program/outcome.h"
+
 namespace shoal {
 namespace {
 
@@ -18,6 +20,7 @@ Option Option::required() { return Option(option_->required()); }
 Option Option::type_name(const std::string& name) { return Option(option_->type_name(name)); }
 Option Option::show_default() { return Option(option_->capture_default_str()); }
 Option Option::one_at_a_time() { return Option(option_->allow_extra_args(false)); }
+Option Option::separated_by(char mark) { return Option(option_->delimiter(mark)); }
 Option Option::excludes(const Option& other) { return Option(option_->excludes(other.option_)); }
 Option Option::needs(const Option& other) { return Option(option_->needs(other.option_)); }
 
@@ -133,6 +136,12 @@ CommandLine::Parsed CommandLine::parse(int argc, char** argv) {
     }
   }
   return parsed;
+}
+
+std::optional<int> CommandLine::parse_or_say(int argc, char** argv) {
+  const Parsed parsed = parse(argc, argv);
+  if (parsed.exit_code || parsed.error.empty()) return parsed.exit_code;
+  return fail(make_error(ErrorCode::kInput, parsed.error + " (see --help)"), kExitUsage);
 }
 
 bool CommandLine::named_has(const std::string& option) const {

@@ -27,6 +27,7 @@ class Option {
   Option type_name(const std::string& name);  // what --help calls its value
   Option show_default();                      // --help says what the variable holds
   Option one_at_a_time();                     // repeatable, with one value each time
+  Option separated_by(char mark);             // several values may stand in one word
   Option excludes(const Option& other);
   Option needs(const Option& other);
 
@@ -86,6 +87,8 @@ class CommandLine {
     std::vector<std::string> known_there{};  // what could stand in its place
   };
   Parsed parse(int argc, char** argv);
+  // The same where nobody mends a mistake: says it on stderr. Returns the exit code where the program is to end.
+  std::optional<int> parse_or_say(int argc, char** argv);
   // Whether a command that was named has this option.
   bool named_has(const std::string& option) const;
   std::string help() const;

@@ -9,10 +9,10 @@ namespace {
 
 TEST(LogBenchTest, ARunIsFedToBothLogsAndResumed) {
   testing::internal::CaptureStdout();
-  const int code =
+  const Status done =
       run_log_bench({.microbatches = 20'000, .stages = 2, .round = 64, .session = 4, .folder = {}, .json = true});
   const std::string text = testing::internal::GetCapturedStdout();
-  ASSERT_EQ(code, 0) << "what was resumed is compared there with what was written";
+  ASSERT_TRUE(done.ok()) << "what was resumed is compared there with what was written";
   const auto line = nlohmann::json::parse(text);
   EXPECT_GE(line["rounds"].get<int>(), 8);
   EXPECT_GE(line["sessions"].get<int>(), 2);

@@ -19,7 +19,7 @@ StageBenchOptions tiny() {
 
 TEST(StageBenchTest, ARowForEachType) {
   testing::internal::CaptureStdout();
-  ASSERT_EQ(run_stage_bench(tiny()), 0);
+  ASSERT_TRUE(run_stage_bench(tiny()).ok());
   std::istringstream rows(testing::internal::GetCapturedStdout());
   std::vector<nlohmann::json> found;
   for (std::string row; std::getline(rows, row);) found.push_back(nlohmann::json::parse(row));
@@ -38,8 +38,10 @@ TEST(StageBenchTest, AShapeThatIsNoneIsRefused) {
   StageBenchOptions options = tiny();
   options.shapes = {"4x100"};
   testing::internal::CaptureStderr();
-  EXPECT_EQ(run_stage_bench(options), 1);
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("4x100 is not LAYERSxDIM"), std::string::npos);
+  const Status done = run_stage_bench(options);
+  testing::internal::GetCapturedStderr();
+  ASSERT_FALSE(done.ok());
+  EXPECT_NE(done.error().message.find("4x100 is not LAYERSxDIM"), std::string::npos);
 }
 
 }  // namespace

@@ -1,13 +1,12 @@
-#include "cli/stage_report.h"
+#include "runtime/plan/stage_report.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <string>
 #include <vector>
 
-#include "cli/program_memory.h"
 #include "common/check.h"
+#include "common/formatted.h"
 #include "layout/layout_cost.h"
 #include "runtime/plan/flight_plan.h"
 #include "runtime/plan/layout_shape.h"
@@ -23,14 +22,14 @@ constexpr double kMebi = 1 << 20;
 double mebibytes(std::uint64_t bytes) { return static_cast<double>(bytes) / kMebi; }
 
 // As many peers of one kind as the run wants, each stage's beside each other.
-SwarmShape shape_of(const RunConfig& config, const StageReportArguments& arguments) {
+SwarmShape shape_of(const RunConfig& config, const StageQuestion& question) {
   PeerList list;
   for (std::size_t i = 0; i < std::size_t{config.pipeline.stages} * config.pipeline.replicas; ++i) {
-    NamedPeer peer{.name = std::to_string(i), .flops = std::max(arguments.tflops, 1e-6) * 1e12};
-    if (arguments.mbit > 0) peer.up_mbps = peer.down_mbps = arguments.mbit;
+    NamedPeer peer{.name = std::to_string(i), .flops = std::max(question.tflops, 1e-6) * 1e12};
+    if (question.mbit > 0) peer.up_mbps = peer.down_mbps = question.mbit;
     list.peers.push_back(std::move(peer));
   }
-  const ShapeLine line{.delay = arguments.rtt_ms / 2000};
+  const ShapeLine line{.delay = question.rtt_ms / 2000};
   const auto made = layout_shape(config, list, LinkTable{.regions = {""}, .lines = {line}});
   SHOAL_CHECK(made.ok());
   return made->shape;
@@ -85,8 +84,8 @@ Speed speed_of(const RunConfig& config, const SwarmShape& shape, const std::vect
 }
 
 // What a peer with --memory would take, or one that knows of no bound.
-void choose_for(StageRow& row, const RunConfig& config, const StageReportArguments& arguments, const Plan& plan) {
-  const auto given = arguments.memory_bytes > 0 ? std::optional(arguments.memory_bytes) : std::nullopt;
+void choose_for(StageRow& row, const RunConfig& config, const StageQuestion& question, const Plan& plan) {
+  const auto given = question.memory_bytes > 0 ? std::optional(question.memory_bytes) : std::nullopt;
   const auto room = room_for(config, row.spec, usual_credits(config), 0, plan.program, given);
   row.fits = room.ok();
   row.recompute = room.ok() ? room->recompute : recomputes_of(config).front();
@@ -94,17 +93,17 @@ void choose_for(StageRow& row, const RunConfig& config, const StageReportArgumen
   row.memory = stage_memory(with_recompute(config, row.recompute), row.spec);
 }
 
-Plan plan_of(const RunConfig& config, const StageReportArguments& arguments) {
-  Plan plan{.rows = {}, .program = measured_program_bytes(), .entries = entries_with(config, usual_credits(config))};
+Plan plan_of(const RunConfig& config, const StageQuestion& question) {
+  Plan plan{.rows = {}, .program = question.program_bytes, .entries = entries_with(config, usual_credits(config))};
   const auto specs = split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage);
   SHOAL_CHECK(specs.ok());
-  SwarmShape shape = shape_of(config, arguments);
+  SwarmShape shape = shape_of(config, question);
   const double targets = static_cast<double>(config.targets_per_microbatch());
   double forward_above = 0, backward_above = 0;
   for (const StageSpec& spec : *specs) {
     StageRow row;
     row.spec = spec;
-    choose_for(row, config, arguments, plan);
+    choose_for(row, config, question, plan);
     ShapeStage& stage = shape.stages[spec.stage.value];
     stage.work = stage_work(with_recompute(config, row.recompute))[spec.stage.value];
     row.flops = stage.work / targets;
@@ -116,31 +115,26 @@ Plan plan_of(const RunConfig& config, const StageReportArguments& arguments) {
     forward_above = stage.forward_bytes;
     backward_above = stage.backward_bytes;
   }
-  if (arguments.memory_bytes > 0) plan.stages = stages_within(arguments.memory_bytes, config, plan.program);
-  if (arguments.tflops > 0) plan.speed = speed_of(config, shape, plan.rows);
+  if (question.memory_bytes > 0) plan.stages = stages_within(question.memory_bytes, config, plan.program);
+  if (question.tflops > 0) plan.speed = speed_of(config, shape, plan.rows);
   return plan;
 }
 
-void print_speed(const Plan& plan, const StageReportArguments& arguments) {
-  if (!plan.speed) {
-    std::printf("--tflops N, --mbit N and --rtt MS of the peers: what they make, and what binds.\n");
-    return;
-  }
-  std::printf("Peers of %.4g TFLOPS", arguments.tflops);
-  if (arguments.mbit > 0) std::printf(", %.4g Mbit/s each way", arguments.mbit);
-  if (arguments.rtt_ms > 0) std::printf(", %.4g ms there and back", arguments.rtt_ms);
-  std::printf(": at most %.4g tokens/s. What binds: %s. Full devices and lines take %llu in flight.\n",
-              plan.speed->tokens, plan.speed->binds.c_str(), static_cast<unsigned long long>(plan.speed->needed));
+std::string speed_text(const Plan& plan, const StageQuestion& question) {
+  if (!plan.speed) return "--tflops N, --mbit N and --rtt MS of the peers: what they make, and what binds.\n";
+  return formatted("Peers of %.4g TFLOPS", question.tflops) +
+         (question.mbit > 0 ? formatted(", %.4g Mbit/s each way", question.mbit) : "") +
+         (question.rtt_ms > 0 ? formatted(", %.4g ms there and back", question.rtt_ms) : "") +
+         formatted(": at most %.4g tokens/s. What binds: %s. Full devices and lines take %llu in flight.\n",
+                   plan.speed->tokens, plan.speed->binds.c_str(), static_cast<unsigned long long>(plan.speed->needed));
 }
 
-void print_need(const RunConfig& config, const Plan& plan, const StageReportArguments& arguments) {
-  if (arguments.memory_bytes == 0) return;
-  const double memory = mebibytes(arguments.memory_bytes);
-  if (plan.stages)
-    std::printf("With %.0f MiB a peer the model needs %u stage%s at least; the run has %u.\n", memory, *plan.stages,
-                *plan.stages == 1 ? "" : "s", config.pipeline.stages);
-  else
-    std::printf("With %.0f MiB a peer not even a layer a stage fits.\n", memory);
+std::string need_text(const RunConfig& config, const Plan& plan, const StageQuestion& question) {
+  if (question.memory_bytes == 0) return "";
+  const double memory = mebibytes(question.memory_bytes);
+  if (!plan.stages) return formatted("With %.0f MiB a peer not even a layer a stage fits.\n", memory);
+  return formatted("With %.0f MiB a peer the model needs %u stage%s at least; the run has %u.\n", memory, *plan.stages,
+                   *plan.stages == 1 ? "" : "s", config.pipeline.stages);
 }
 
 Json json_of(const StageRow& row, const Plan& plan) {
@@ -181,42 +175,43 @@ Json json_of(const StageRow& row, const Plan& plan) {
 
 }  // namespace
 
-void print_stages(const RunConfig& config, const StageReportArguments& arguments) {
-  if (config.executor.kind != ExecutorKind::kTorch) return;
-  const Plan plan = plan_of(config, arguments);
-  std::printf("\nMiB of a peer's device, by stage, with so many microbatches at a time, beside %.0f of the program:\n",
-              mebibytes(plan.program));
-  std::printf("%5s %9s %7s %7s %7s %7s %6s %6s %7s %7s %6s %7s %9s %6s %8s %8s\n", "stage", "params", "weights",
-              "moments", "windows", "anchor", "bf16", "bases", "graph", "entry", "grads", "round", "recompute", "many",
-              "peak", "needs");
+std::string stages_text(const RunConfig& config, const StageQuestion& question) {
+  if (config.executor.kind != ExecutorKind::kTorch) return "";
+  const Plan plan = plan_of(config, question);
+  std::string text = formatted(
+      "\nMiB of a peer's device, by stage, with so many microbatches at a time, beside %.0f of the program:\n",
+      mebibytes(plan.program));
+  text += formatted("%5s %9s %7s %7s %7s %7s %6s %6s %7s %7s %6s %7s %9s %6s %8s %8s\n", "stage", "params", "weights",
+                    "moments", "windows", "anchor", "bf16", "bases", "graph", "entry", "grads", "round", "recompute",
+                    "many", "peak", "needs");
   for (const StageRow& row : plan.rows) {
     const StageMemory& m = row.memory;
-    std::printf("%5u %8.4gM %7.0f %7.0f %7.0f %7.0f %6.0f %6.0f %7.1f %7.1f %6.0f %7.0f %9s %6llu %8.0f %8.0f%s\n",
-                row.spec.stage.value, static_cast<double>(m.trained) / 1e6,
-                mebibytes(m.parameters + m.second_buffer + m.base), mebibytes(m.moments), mebibytes(m.accumulators),
-                mebibytes(m.anchor), mebibytes(m.narrow), mebibytes(m.bases), mebibytes(m.graph), mebibytes(m.entry()),
-                mebibytes(m.gradients), mebibytes(std::max(m.round, m.prepared)), name_of(row.recompute).data(),
-                static_cast<unsigned long long>(row.entries), mebibytes(plan.program + m.peak(row.entries)),
-                mebibytes(plan.program + m.needed(row.entries)), row.fits ? "" : " does not fit");
+    text += formatted(
+        "%5u %8.4gM %7.0f %7.0f %7.0f %7.0f %6.0f %6.0f %7.1f %7.1f %6.0f %7.0f %9s %6llu %8.0f %8.0f%s\n",
+        row.spec.stage.value, static_cast<double>(m.trained) / 1e6, mebibytes(m.parameters + m.second_buffer + m.base),
+        mebibytes(m.moments), mebibytes(m.accumulators), mebibytes(m.anchor), mebibytes(m.narrow), mebibytes(m.bases),
+        mebibytes(m.graph), mebibytes(m.entry()), mebibytes(m.gradients), mebibytes(std::max(m.round, m.prepared)),
+        name_of(row.recompute).data(), static_cast<unsigned long long>(row.entries),
+        mebibytes(plan.program + m.peak(row.entries)), mebibytes(plan.program + m.needed(row.entries)),
+        row.fits ? "" : " does not fit");
   }
-  std::printf("Needs: with an image of the state beside, for a joiner or a checkpoint.\n\n");
-  std::printf("%5s %13s %15s %15s %12s %12s\n", "stage", "MFLOP/token", "B/token down", "B/token back", "B/token sent",
-              "B/token got");
+  text += "Needs: with an image of the state beside, for a joiner or a checkpoint.\n\n";
+  text += formatted("%5s %13s %15s %15s %12s %12s\n", "stage", "MFLOP/token", "B/token down", "B/token back",
+                    "B/token sent", "B/token got");
   for (const StageRow& row : plan.rows)
-    std::printf("%5u %13.4g %15.4g %15.4g %12.4g %12.4g\n", row.spec.stage.value, row.flops / 1e6, row.forward_bytes,
-                row.backward, row.up, row.down);
-  print_need(config, plan, arguments);
-  print_speed(plan, arguments);
+    text += formatted("%5u %13.4g %15.4g %15.4g %12.4g %12.4g\n", row.spec.stage.value, row.flops / 1e6,
+                      row.forward_bytes, row.backward, row.up, row.down);
+  return text + need_text(config, plan, question) + speed_text(plan, question);
 }
 
-void add_stages(const RunConfig& config, const StageReportArguments& arguments, Json& out) {
+void add_stages(const RunConfig& config, const StageQuestion& question, Json& out) {
   if (config.executor.kind != ExecutorKind::kTorch) return;
-  const Plan plan = plan_of(config, arguments);
+  const Plan plan = plan_of(config, question);
   Json by_stage = Json::array();
   for (const StageRow& row : plan.rows) by_stage.add(json_of(row, plan));
   out.set("memory", {{"program_bytes", plan.program},
                      {"microbatches", plan.entries},
-                     {"given_bytes", arguments.memory_bytes > 0 ? Json(arguments.memory_bytes) : Json()},
+                     {"given_bytes", question.memory_bytes > 0 ? Json(question.memory_bytes) : Json()},
                      {"stages_needed", plan.stages}});
   out.set("by_stage", by_stage);
   out.set("speed", nullptr);
