@@ -49,7 +49,17 @@ std::size_t valid_until(std::string_view text, std::size_t at) {
 
 bool is_utf8(std::string_view bytes) { return valid_until(bytes, 0) == bytes.size(); }
 
-std::string with_replacements(std::string_view bytes) {
+std::string_view whole_characters(std::string_view bytes) {
+  for (std::size_t behind = 1; behind <= 3 && behind <= bytes.size(); ++behind) {
+    const std::size_t at = bytes.size() - behind;
+    const auto byte = static_cast<unsigned char>(bytes[at]);
+    if (byte < 0x80) break;
+    if (byte >= 0xC0) return character_bytes(bytes[at]) > behind ? bytes.substr(0, at) : bytes;
+  }
+  return bytes;
+}
+
+std::string with_replacements(std::string_view bytes, std::uint64_t* count) {
   std::string text;
   text.reserve(bytes.size() + bytes.size() / 8);
   for (std::size_t at = 0; at < bytes.size();) {
@@ -57,6 +67,7 @@ std::string with_replacements(std::string_view bytes) {
     text.append(bytes.substr(at, until - at));
     if (until == bytes.size()) break;
     text.append(kReplacement);
+    if (count != nullptr) ++*count;
     at = until + sequence_at(bytes, until).bytes;
   }
   return text;

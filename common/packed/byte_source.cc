@@ -5,10 +5,12 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <vector>
 
+#include "common/byte_codec.h"
 #include "common/os/posix_file.h"
 
 namespace shoal {
@@ -82,6 +84,10 @@ class GzipSource final : public PackedSource {
       SHOAL_ASSIGN(const bool more, refill());
       if (!more && !within_) return std::size_t{0};
       if (!more) return damaged("it is cut");
+      if (behind_ && !within_ && rest().front() == 0) {  // a tape's or a disk's blocks were filled up
+        took(1);
+        continue;
+      }
       if (!within_) SHOAL_CHECK_EQ(inflateReset(&stream_), Z_OK);
       within_ = true;
       const ByteView from = rest();
@@ -91,7 +97,10 @@ class GzipSource final : public PackedSource {
       stream_.avail_out = static_cast<uInt>(std::min<std::size_t>(into.size(), 1u << 30));
       const int code = inflate(&stream_, Z_NO_FLUSH);
       took(from.size() - stream_.avail_in);
-      if (code == Z_STREAM_END) within_ = false;  // another member may follow
+      if (code == Z_STREAM_END) {  // another member may follow
+        within_ = false;
+        behind_ = true;
+      }
       if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
         return damaged(stream_.msg != nullptr ? stream_.msg : "zlib says " + std::to_string(code));
       if (const auto made = static_cast<std::size_t>(stream_.next_out - into.data()); made > 0) return made;
@@ -101,6 +110,7 @@ class GzipSource final : public PackedSource {
  private:
   z_stream stream_ = {};
   bool within_ = false;  // a member
+  bool behind_ = false;  // one
 };
 
 class ZstdSource final : public PackedSource {
@@ -143,9 +153,14 @@ class ZstdSource final : public PackedSource {
 
 Result<std::unique_ptr<ByteSource>> ByteSource::open(const std::string& path) {
   SHOAL_ASSIGN(Descriptor file, open_regular_file(path));
+  std::array<std::uint8_t, 4> magic{};
+  SHOAL_ASSIGN(const std::uint64_t size, read_file_at(path, 0, magic));
+  const bool gzip = size >= 3 && magic[0] == 0x1f && magic[1] == 0x8b && magic[2] == 8;
+  const bool zstd = size >= 4 && get_le<std::uint32_t>(ByteView(magic), 0) == ZSTD_MAGICNUMBER;
   PlainSource plain(path, std::move(file));
-  if (path.ends_with(".gz")) return std::unique_ptr<ByteSource>(std::make_unique<GzipSource>(std::move(plain)));
-  if (path.ends_with(".zst")) return std::unique_ptr<ByteSource>(std::make_unique<ZstdSource>(std::move(plain)));
+  if (gzip || (path.ends_with(".gz") && !zstd))
+    return std::unique_ptr<ByteSource>(std::make_unique<GzipSource>(std::move(plain)));
+  if (zstd || path.ends_with(".zst")) return std::unique_ptr<ByteSource>(std::make_unique<ZstdSource>(std::move(plain)));
   return std::unique_ptr<ByteSource>(std::make_unique<PlainSource>(std::move(plain)));
 }
 

@@ -1,7 +1,8 @@
 #pragma once
-// The bytes of a file from its beginning to its end, as they are or decompressed by the ending of its name: .gz (RFC
-// 1952, also several members behind each other), .zst (RFC 8878, also several frames). Memory does not depend on the
-// content: what expands without end costs time only. One thread at a time.
+// The bytes of a file from its beginning to its end, as they are or decompressed: gzip (RFC 1952, also several members
+// behind each other, and zeros behind the last one), Zstandard (RFC 8878, also several frames). A file is packed that
+// begins so, whatever its name, and must be where it is called .gz or .zst. Memory does not depend on the content: what
+// expands without end costs time only. One thread at a time.
 #include <cstdint>
 #include <memory>
 #include <string>
