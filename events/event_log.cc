@@ -213,7 +213,8 @@ Result<std::unique_ptr<EventLog>> open_event_log(const std::string& wanted, Even
   struct stat found = {};
   if (::fstat(fd, &found) != 0) return error_of_errno("look at", path, errno);
   EventLogOptions of_file = options;
-  if (!S_ISREG(found.st_mode)) of_file.segment_bytes = UINT64_MAX;  // a device, a pipe
+  if (!S_ISREG(found.st_mode) || std::filesystem::is_symlink(path))
+    of_file.segment_bytes = UINT64_MAX;  // a device, a pipe; a link, whose name another file must not take
   auto log = std::make_unique<FileEventLog>(path, std::move(file), static_cast<std::uint64_t>(found.st_size),
                                             newest_segment(there), std::move(identity), clock, of_file);
   // Those of a process that was killed before it had packed them.

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "common/fault.h"
+
 namespace shoal {
 namespace {
 
@@ -24,18 +26,17 @@ Error no_regular_file(const std::string& path, const struct stat& facts, ErrorCo
   return make_error(code, path + " is no regular file: it is " + kind);
 }
 
-// rename() gives the name of anything but a folder to the file: that of a device, too.
-Status check_replaceable(const std::string& path) {
-  struct stat facts {};
-  if (::stat(path.c_str(), &facts) != 0 || S_ISREG(facts.st_mode)) return {};
-  return no_regular_file(path, facts, ErrorCode::kOutput);
-}
-
 constexpr std::string_view kTemporary = ".tmp.";
 
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.find_last_of('/');
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// What a step of writing a file comes to; fault point "output.step" counts the steps of all files.
+Status step(bool done, const std::string& verb, const std::string& path) {
+  if (SHOAL_FAULT("output.step")) return error_of_errno(verb, path, ENOSPC);
+  return done ? Status() : error_of_errno(verb, path, errno);
 }
 
 }  // namespace
@@ -159,10 +160,30 @@ Result<Bytes> read_file(const std::string& path, std::size_t limit_bytes) {
   return std::move(buffer).freeze().slice(0, got);
 }
 
+Result<std::string> output_path(const std::string& path) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode))
+    return no_regular_file(path, facts, ErrorCode::kOutput);
+  constexpr int kLinksMax = 40;  // as many as the kernel follows
+  std::string at = path;
+  for (int links = 0; links <= kLinksMax; ++links) {
+    std::error_code failure;
+    const std::string folder = std::filesystem::canonical(folder_of(at), failure).string() + "/";
+    // /dev/stdout leads there: what stands in that folder is an open file, whatever name it shows.
+    if (folder.starts_with("/proc/"))
+      return make_error(ErrorCode::kOutput,
+                        path + " is no regular file: it is an open file of a process. HINT: name a file");
+    const std::filesystem::path next = std::filesystem::read_symlink(at, failure);
+    if (failure) return at;  // no link
+    at = next.is_absolute() ? next.string() : folder_of(at) + "/" + next.string();
+  }
+  return make_error(ErrorCode::kOutput, path + " is a link without end. HINT: name a file");
+}
+
 Status check_output_file(const std::string& path, const std::vector<std::string>& read) {
   if (path.empty()) return make_error(ErrorCode::kOutput, "the output has no name. HINT: name a file");
-  SHOAL_TRY(check_replaceable(path));
-  const std::string folder = folder_of(path);
+  SHOAL_ASSIGN(const std::string target, output_path(path));
+  const std::string folder = folder_of(target);
   if (::access(folder.c_str(), W_OK | X_OK) != 0) return cannot_make(error_of_errno("write into", folder, errno));
   struct stat there {
   }, input{};
@@ -175,24 +196,45 @@ Status check_output_file(const std::string& path, const std::vector<std::string>
   return {};
 }
 
+Result<OutputFile> OutputFile::begin(const std::string& path) {
+  OutputFile output;
+  SHOAL_ASSIGN(output.path_, output_path(path));
+  output.temporary_ = output.path_ + std::string(kTemporary) + std::to_string(::getpid());
+  SHOAL_TRY(step(true, "open", output.temporary_));
+  SHOAL_ASSIGN(output.file_, open_file(output.temporary_, O_WRONLY | O_CREAT | O_TRUNC));
+  // A file system without locks takes it all the same: there nobody takes the file for one that was left.
+  static_cast<void>(lock_file(output.file_, output.temporary_));
+  return output;
+}
+
+OutputFile::~OutputFile() {
+  if (file_.get() >= 0) ::unlink(temporary_.c_str());
+}
+
+Status OutputFile::write(const std::vector<Bytes>& parts) {
+  SHOAL_TRY(step(true, "write", temporary_));
+  return write_all(file_, temporary_, parts);
+}
+
+Status OutputFile::rewind() { return step(::lseek(file_.get(), 0, SEEK_SET) == 0, "write", temporary_); }
+
+Status OutputFile::sync() {
+  SHOAL_TRY(step(true, "sync", temporary_));
+  return sync_file(file_, temporary_);
+}
+
+Status OutputFile::place() {
+  SHOAL_TRY(step(true, "replace", path_));
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return error_of_errno("replace", path_, errno);
+  file_ = Descriptor();
+  return sync_folder_of(path_);
+}
+
 Status replace_file(const std::string& path, const std::vector<Bytes>& parts) {
-  SHOAL_TRY(check_replaceable(path));
-  const std::string temporary = path + std::string(kTemporary) + std::to_string(::getpid());
-  const auto write_it = [&]() -> Status {
-    SHOAL_ASSIGN(const Descriptor file, open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC));
-    // A file system without locks takes it all the same: there nobody takes the file for one that was left.
-    static_cast<void>(lock_file(file, temporary));
-    SHOAL_TRY(write_all(file, temporary, parts));
-    SHOAL_TRY(sync_file(file, temporary));
-    if (::rename(temporary.c_str(), path.c_str()) != 0) return error_of_errno("replace", path, errno);
-    return {};
-  };
-  Status status = write_it();
-  if (!status.ok()) {
-    ::unlink(temporary.c_str());
-    return status;
-  }
-  return sync_folder_of(path);
+  SHOAL_ASSIGN(OutputFile file, OutputFile::begin(path));
+  SHOAL_TRY(file.write(parts));
+  SHOAL_TRY(file.sync());
+  return file.place();
 }
 
 std::string_view replaced_name(std::string_view temporary) {
@@ -230,13 +272,14 @@ Result<Descriptor> open_locked(const std::string& path) {
 }
 
 Result<Descriptor> replace_locked(const std::string& path, const std::vector<Bytes>& parts) {
-  const std::string beside = path + ".next";
+  SHOAL_ASSIGN(const std::string target, output_path(path));
+  const std::string beside = target + ".next";
   const auto write_it = [&]() -> Result<Descriptor> {
     SHOAL_ASSIGN(Descriptor file, open_locked(beside));
     if (::ftruncate(file.get(), 0) != 0) return error_of_errno("cut", beside, errno);
     SHOAL_TRY(write_all(file, beside, parts));
     SHOAL_TRY(sync_file(file, beside));
-    if (::rename(beside.c_str(), path.c_str()) != 0) return error_of_errno("replace", path, errno);
+    if (::rename(beside.c_str(), target.c_str()) != 0) return error_of_errno("replace", target, errno);
     return file;
   };
   Result<Descriptor> file = write_it();

@@ -54,8 +54,34 @@ Result<std::uint64_t> read_file_at(const std::string& path, std::uint64_t at, Mu
 // be written, what has the name is a regular file or nothing, and none of the files `read`, which the work reads.
 // ERRORS: kOutput; kInput (one of `read`).
 Status check_output_file(const std::string& path, const std::vector<std::string>& read = {});
-// Temporary file PATH.tmp.<pid>, locked while it is written; fsync, rename, fsync of the folder. ERRORS: kOutput (a
-// device or a folder has the name), kMissing, kIo.
+// The file itself behind symbolic links, which may be there or not: what writes to the name of a link writes through it.
+// ERRORS: kOutput (no regular file: a folder, a device, an open file of a process; a link without end).
+Result<std::string> output_path(const std::string& path);
+
+// A file that is written beside its place and put there when it is whole: no half of it is ever there, and what was
+// there stays until then. The one way in which the program writes files that it does not append to. One thread at a
+// time.
+class OutputFile {
+ public:
+  // PATH.tmp.<pid> beside output_path(), locked while it is written. ERRORS: output_path()'s, kMissing, kIo.
+  static Result<OutputFile> begin(const std::string& path);
+  OutputFile(OutputFile&&) noexcept = default;
+  OutputFile& operator=(OutputFile&&) noexcept = default;
+  ~OutputFile();  // what was not placed is removed
+
+  // ERRORS of each: kIo. REQUIRES: not placed.
+  Status write(const std::vector<Bytes>& parts);
+  Status rewind();  // the next write() is at the beginning
+  Status sync();
+  Status place();  // behind sync(): rename, fsync of the folder
+
+ private:
+  OutputFile() = default;
+  std::string path_, temporary_;
+  Descriptor file_;
+};
+
+// An OutputFile of these parts. ERRORS: OutputFile's.
 Status replace_file(const std::string& path, const std::vector<Bytes>& parts);
 // What processes left in the folder that died in replace_file: the files which nobody has locked. ERRORS: kMissing,
 // kIo.
