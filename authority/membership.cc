@@ -244,18 +244,27 @@ std::optional<StageId> Membership::empty_stage() const {
   return empty == state_->list->stages.end() ? std::nullopt : std::optional(empty->stage);
 }
 
+const StageMembers* Membership::stage_members() const {
+  if (!state_->stage || !state_->list) return nullptr;
+  const auto found = std::ranges::find(state_->list->stages, *state_->stage, &StageMembers::stage);
+  return found == state_->list->stages.end() ? nullptr : &*found;
+}
+
+std::vector<PeerId> Membership::donors() const {
+  std::vector<PeerId> donors;
+  if (const StageMembers* stage = stage_members())
+    for (const Member& member : stage->members)
+      if (may_donate(member) && member.session != state_->options.self) donors.push_back(member.peer);
+  return donors;
+}
+
 bool Membership::last_holder() const {
-  const State& s = *state_;
-  if (!s.stage || !s.list) return false;
-  for (const StageMembers& entry : s.list->stages) {
-    if (entry.stage != *s.stage) continue;
-    // What never secured a round has no anchor that could be lost: every member begins from the seed, or from the first
-    // weights.
-    return std::none_of(entry.members.begin(), entry.members.end(), [&](const Member& member) {
-      return member.session != s.options.self && (may_donate(member) || !entry.secured);
-    });
-  }
-  return false;
+  const StageMembers* stage = stage_members();
+  // What never secured a round has no anchor that could be lost: every member begins from the seed, or from the first
+  // weights.
+  return stage != nullptr && std::ranges::none_of(stage->members, [&](const Member& member) {
+           return member.session != state_->options.self && (may_donate(member) || !stage->secured);
+         });
 }
 
 }  // namespace shoal

@@ -80,6 +80,8 @@ class Membership {
   Phase phase() const;
   std::optional<StageId> stage() const;  // once joined
   const std::optional<MemberList>& list() const;
+  const StageMembers* stage_members() const;  // of our stage, on the newest list; null: no list, or not on it
+  std::vector<PeerId> donors() const;         // others of them, that may hold its state
   // No other member of our stage may hold its state, by the list: if we go, it goes. When several leave at a time
   // the authority lets all go but the last.
   bool last_holder() const;

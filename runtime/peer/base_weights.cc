@@ -18,17 +18,15 @@ std::uint64_t base_floats(StageExecutor& executor) {
 BaseWeights::BaseWeights(Options options, Environment environment)
     : options_(std::move(options)),
       env_(std::move(environment)),
-      aside_([this](auto job, auto done) { run_aside(std::move(job), std::move(done)); }),
+      aside_([this](auto job, auto done) { env_.host.run_aside(std::move(job), std::move(done)); }),
       fetcher_(std::make_unique<StateFetcher>(FetcherOptions{.sizes = image_sizes(base_floats(*env_.executor))},
-                                              static_cast<FetcherHost&>(*this), env_.loop, options_.spec.stage)) {}
-
-BaseWeights::~BaseWeights() = default;
+                                              env_.host, env_.loop, options_.spec.stage)) {}
 
 void BaseWeights::begin() {
   auto kept = std::make_shared<Kept>();
   kept->source = options_.folder.find(options_.digest);
   if (!kept->source) return fetch();
-  env_.on_waiting("reading the base that is kept here");
+  env_.host.on_waiting("reading the base that is kept here");
   aside_([kept, spec = base_of(options_.spec)] { kept->state = measure_first_state(spec, *kept->source); },
          env_.session.guard([this, kept] {
            if (!kept->state.ok() || kept->state->digest != options_.digest) {
@@ -44,7 +42,7 @@ void BaseWeights::begin() {
 
 void BaseWeights::fetch() {
   fetching_ = true;
-  env_.on_waiting("fetching the base of the adapters");
+  env_.host.on_waiting("fetching the base of the adapters");
   fetcher_->fetch(Version(0), options_.digest, donors_);
 }
 

@@ -21,7 +21,7 @@
 
 namespace shoal {
 
-class BaseWeights final : private FetcherHost {
+class BaseWeights {
  public:
   struct Options {
     StageSpec spec;
@@ -31,25 +31,21 @@ class BaseWeights final : private FetcherHost {
   struct Environment {
     EventLoop& loop;
     WorkQueue& device;
-    WorkQueue& aside;
     Lifetime& session;
     std::shared_ptr<StageExecutor> executor;
+    FetcherHost& host;  // of its fetch; gives what came to on_fetched(), and hears why it is not here yet
     std::function<void(const PeerId& to, Message message, std::vector<Bytes> frames)> send;
-    std::function<std::uint64_t(const PeerId& donor)> received;  // as in FetcherHost; so is `arrived`
-    std::function<std::uint64_t(const PeerId& donor, const Chunk& chunk)> arrived;
-    std::function<void(std::uint64_t bytes, std::uint64_t total)> on_progress;
-    std::function<void(const std::string& reason)> on_waiting;  // why it is not here yet
     std::function<void(const std::string& line)> on_notice;
     std::function<void()> on_loaded;
     std::function<void(const std::string& why)> on_failed;
   };
   BaseWeights(Options options, Environment environment);
-  ~BaseWeights() override;
 
   void begin();
   bool loaded() const { return loaded_; }
   // The peers that may have it, by the newest list. They change nothing once the base is here.
   void set_donors(std::vector<PeerId> donors);
+  void on_fetched(Bytes image);
 
   // ---- from the transport: of version 0 ----
   StateFetcher& fetcher() { return *fetcher_; }
@@ -58,17 +54,6 @@ class BaseWeights final : private FetcherHost {
 
  private:
   using Fill = std::function<Status(std::span<float> into)>;
-  // FetcherHost
-  void send(const PeerId& to, Message message) override { env_.send(to, std::move(message), {}); }
-  std::uint64_t received(const PeerId& donor) const override { return env_.received(donor); }
-  std::uint64_t arrived(const PeerId& donor, const Chunk& chunk) const override { return env_.arrived(donor, chunk); }
-  void on_progress(std::uint64_t bytes, std::uint64_t total) override { env_.on_progress(bytes, total); }
-  void run_aside(std::function<void()> job, std::function<void()> done) override {
-    env_.aside.run(WorkKind::kAside, std::move(job), std::move(done));
-  }
-  void on_fetched(Bytes image) override;
-  void on_waiting(const std::string& why) override { env_.on_waiting(why); }
-
   void fetch();
   void load(Fill fill);
   void keep(Bytes image);

@@ -49,22 +49,21 @@ void Peer::begin_session() {
   state_.because("reaching the authority");
   announcing_.begin_session();
   checkpointing_.came_to_nothing();  // what the session before was at
-  session_ = std::make_unique<PeerSession>(self,
-                                           PeerSessionEnvironment{.process = env_,
-                                                                  .options = options_,
-                                                                  .events = events_,
-                                                                  .rules = rules_,
-                                                                  .state = state_,
-                                                                  .link = link_,
-                                                                  .reachability = reachability_,
-                                                                  .absence = absence_,
-                                                                  .kept = kept_,
-                                                                  .checkpointing = checkpointing_,
-                                                                  .device = device_,
-                                                                  .announcing = announcing_,
-                                                                  .run = run_,
-                                                                  .traffic = traffic_},
-                                           static_cast<SessionOwner&>(*this));
+  session_ = std::make_unique<PeerSession>(self, PeerSessionEnvironment{.owner = *this,
+                                                                        .process = env_,
+                                                                        .options = options_,
+                                                                        .events = events_,
+                                                                        .rules = rules_,
+                                                                        .state = state_,
+                                                                        .link = link_,
+                                                                        .reachability = reachability_,
+                                                                        .absence = absence_,
+                                                                        .kept = kept_,
+                                                                        .checkpointing = checkpointing_,
+                                                                        .device = device_,
+                                                                        .announcing = announcing_,
+                                                                        .run = run_,
+                                                                        .traffic = traffic_});
   session_->transport().dial(as_peer(options_.run));
 }
 
@@ -239,8 +238,9 @@ PeerReport Peer::report() const {
   else
     run_.add_to(report.figures, options_, traffic_.total({}));
   if (session_ && session_->stage()) {
-    report.fetched_bytes = session_->stage()->fetched();
-    report.fetch_total = session_->stage()->fetch_total();
+    const auto [bytes, total] = session_->stage()->fetched();
+    report.fetched_bytes = bytes;
+    report.fetch_total = total;
   }
   report.run = run_.status;
   report.config = run_.config;

@@ -39,7 +39,7 @@ struct PeerReport {                          // for the line every few seconds
   bool job_under_way = false;  // at the device, whatever it is for; its thread cannot be joined before the job ends
 };
 
-class Peer final : private SessionOwner {
+class Peer final {
  public:
   class Owner {
    public:
@@ -55,7 +55,7 @@ class Peer final : private SessionOwner {
   };
 
   Peer(PeerOptions options, PeerEnvironment environment, Owner& owner);
-  ~Peer() override;
+  ~Peer();
 
   void start();
   // Serve no new forwards, settle, secure, go. Twice: at once.
@@ -78,13 +78,13 @@ class Peer final : private SessionOwner {
     return session_ ? session_->held_state() : kept_.newest();
   }
 
- private:
-  // SessionOwner
-  void end_session(const std::string& why) override;  // keeps the state; a new session follows
-  void finish(const std::string& reason, std::optional<Error> error) override;
-  void on_notice(const std::string& line) override { owner_.on_notice(line); }
-  void on_warning(const std::string& line) override { owner_.on_warning(line); }
+  // ---- from its session ----
+  void end_session(const std::string& why);                            // keeps the state; a new session follows
+  void finish(const std::string& reason, std::optional<Error> error);  // none follows
+  void on_notice(const std::string& line) { owner_.on_notice(line); }
+  void on_warning(const std::string& line) { owner_.on_warning(line); }
 
+ private:
   void begin_session();
   void keep_state();  // on the device, then restarts
   void restart(KeptState::Images images);

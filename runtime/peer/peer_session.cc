@@ -2,6 +2,7 @@
 
 #include "common/log.h"
 #include "runtime/config/signed_manifest.h"
+#include "runtime/peer/peer.h"
 #include "transport/one_taker.h"
 
 namespace shoal {
@@ -21,10 +22,9 @@ Status close_to_strangers(Wire& wire, const RunConfig& config, const PeerId& aut
 }
 }  // namespace
 
-PeerSession::PeerSession(Session self, PeerSessionEnvironment environment, SessionOwner& owner)
+PeerSession::PeerSession(Session self, PeerSessionEnvironment environment)
     : self_(self),
       env_(environment),
-      owner_(owner),
       authority_(as_peer(env_.options.run)),
       transport_(env_.process.wire, env_.process.loop,
                  {.run = env_.options.run,
@@ -44,16 +44,16 @@ void PeerSession::tell_others() {
 
 void PeerSession::stop(bool goodbye) {
   lifetime_.end();
-  if (stage_) stage_->stop();
+  if (stage_peer() != nullptr) stage_peer()->stop();
   if (membership_) goodbye ? membership_->leave_at_once() : membership_->stop();
 }
 
 // ---- the link to the authority ----
 void PeerSession::on_link_up(const Remote& remote) {
   if (env_.state.is(PeerPhase::kOver) && env_.run.end) return send(remote.peer, *env_.run.end);
-  if (stage_) stage_->on_link_up(remote);
+  if (stage_peer() != nullptr) stage_peer()->on_link_up(remote);
   if (remote.peer != authority_) return;
-  if (env_.link.up()) owner_.on_notice("the run's first process is back");
+  if (env_.link.up()) env_.owner.on_notice("the run's first process is back");
   // What was said of the lost link is true no more.
   if (env_.state.is(PeerPhase::kServing) || env_.state.is(PeerPhase::kFetching)) env_.state.because("");
   if (env_.state.is(PeerPhase::kJoining)) env_.state.because(membership_ && membership_->stage() ? kMaking : kAsking);
@@ -76,17 +76,17 @@ void PeerSession::on_link_down(const Remote& remote, const Error& cause) {
   env_.link.down(env_.process.loop.now());
   if (!env_.state.in_session()) return;
   env_.state.because("no link to launch: " + cause.message);
-  if (cause.code == ErrorCode::kStale) return owner_.end_session(cause.message);
-  if (env_.link.refused_for_good(cause.code)) owner_.finish("refused", cause);
+  if (cause.code == ErrorCode::kStale) return env_.owner.end_session(cause.message);
+  if (env_.link.refused_for_good(cause.code)) env_.owner.finish("refused", cause);
 }
 
 // ---- the manifest ----
 void PeerSession::on_manifest(const Manifest& manifest) {
   auto config = open_manifest(manifest, env_.options.run);
-  if (!config.ok()) return owner_.finish("", config.error());
+  if (!config.ok()) return env_.owner.finish("", config.error());
   env_.run.served = env_.run.config = std::make_shared<const RunConfig>(*std::move(config));
   const Status closed = close_to_strangers(env_.process.wire, *env_.run.config, authority_);
-  if (!closed.ok()) return owner_.finish("", closed.error());
+  if (!closed.ok()) return env_.owner.finish("", closed.error());
   env_.checkpointing.set_policy(from_seconds(env_.run.config->checkpoint.every_s), env_.run.config->checkpoint.keep);
   start_membership();
 }
@@ -110,27 +110,27 @@ void PeerSession::start_membership() {
 void PeerSession::on_unreachable(const std::string& reason) {
   const auto line = env_.reachability.undialled(env_.process.loop.now(), reason);
   env_.state.because(env_.reachability.why());
-  if (line) owner_.on_warning(*line);
+  if (line) env_.owner.on_warning(*line);
 }
 
 void PeerSession::on_later(const std::string& reason) {
   const auto line = env_.reachability.told_to_wait(reason);
   env_.state.because(reason);
-  if (line) owner_.on_warning(*line);
+  if (line) env_.owner.on_warning(*line);
 }
 
 void PeerSession::on_refused(const std::string& reason) {
-  if (env_.absence.refused()) return owner_.end_session("the authority has no room there: " + reason);
-  owner_.finish("", make_error(ErrorCode::kRefused, "the authority refused us: " + reason + ". " + kRefusedHint));
+  if (env_.absence.refused()) return env_.owner.end_session("the authority has no room there: " + reason);
+  env_.owner.finish("", make_error(ErrorCode::kRefused, "the authority refused us: " + reason + ". " + kRefusedHint));
 }
 
 void PeerSession::on_joined(const JoinAnswer& answer) {
   env_.absence.joined(answer.stage, env_.run.spec ? std::optional(env_.run.spec->stage) : std::nullopt);
   env_.reachability.admitted();
-  owner_.on_notice("stage " + std::to_string(answer.stage.value) + " of " +
-                   std::to_string(env_.run.config->pipeline.stages) + ": " + answer.reason);
+  env_.owner.on_notice("stage " + std::to_string(answer.stage.value) + " of " +
+                       std::to_string(env_.run.config->pipeline.stages) + ": " + answer.reason);
   if (env_.options.wish && *env_.options.wish != answer.stage)
-    owner_.on_warning(
+    env_.owner.on_warning(
         "--stage " + std::to_string(env_.options.wish->value) + " is overridden: stage " +
         std::to_string(answer.stage.value) + " is given, " + answer.reason +
         ". HINT: a wish counts while every other stage has a member or the wished one has none, and where "
@@ -143,7 +143,7 @@ void PeerSession::build_stage(const JoinAnswer& answer) {
   const StageId stage = answer.stage;
   auto spec = env_.run.spec_of(stage);
   if (!spec)
-    return owner_.finish(
+    return env_.owner.finish(
         "", make_error(ErrorCode::kMalformed, "the manifest's split has no stage " + std::to_string(stage.value)));
   if (env_.run.spec && env_.run.spec->stage != stage)
     env_.announcing.withdraw(env_.run.spec->stage);  // that of the session before
@@ -154,53 +154,29 @@ void PeerSession::build_stage(const JoinAnswer& answer) {
   if (!room.ok()) return on_stage_failed(room.error());
   env_.run.serve_in(*room);
   stage_ = std::make_unique<StagePlace>(
-      StagePlaceOptions{.config = env_.run.served,
-                        .spec = *env_.run.spec,
-                        .self = self_,
-                        .authority = authority_,
-                        .credits = env_.run.credits,
-                        .path_key = answer.path_key,
-                        .from_seed = answer.initialise,
-                        .deltas = env_.process.deltas,
-                        .base_folder = env_.options.base_folder},
-      StagePlaceEnvironment{
-          .loop = env_.process.loop,
-          .transport = transport_,
-          .membership = *membership_,
-          .device = env_.device,
-          .aside = env_.process.aside,
-          .events = env_.events,
-          .factory = env_.process.factory_of ? env_.process.factory_of(*env_.run.served) : env_.process.factory,
-          .rules = env_.rules,
-          .state = env_.state,
-          .kept = env_.kept,
-          .checkpointing = env_.checkpointing,
-          .session = lifetime_,
-          .on_serving = [this] { announce(); },
-          .on_failed = [this](Error error) { on_stage_failed(std::move(error)); }},
-      owner_);
-  stage_->build();
+      StagePlaceEnvironment{env_, self_, answer, transport_, *membership_, lifetime_, [this] { announce(); },
+                            [this](Error error) { on_stage_failed(std::move(error)); }});
 }
 
 // A peer that served well where it came from goes back there; one that serves leaves in order.
 void PeerSession::on_stage_failed(Error error) {
   if (stage_ && stage_->serving()) {
     if (!env_.absence.failed(error)) return;
-    owner_.on_warning(error.message);
+    env_.owner.on_warning(error.message);
     return !env_.absence.goes() || env_.absence.is(AbsencePhase::kMoving) ? leave() : void();
   }
-  if (!env_.absence.came_from()) return owner_.finish("", std::move(error));
+  if (!env_.absence.came_from()) return env_.owner.finish("", std::move(error));
   env_.absence.cannot_serve(env_.run.spec->stage);
   const StageId back = env_.absence.go_back();
-  owner_.on_warning("this machine cannot serve stage " + std::to_string(env_.run.spec->stage.value) +
-                    " and goes back to stage " + std::to_string(back.value) + ": " + error.message);
-  owner_.end_session("it goes back to stage " + std::to_string(back.value));
+  env_.owner.on_warning("this machine cannot serve stage " + std::to_string(env_.run.spec->stage.value) +
+                        " and goes back to stage " + std::to_string(back.value) + ": " + error.message);
+  env_.owner.end_session("it goes back to stage " + std::to_string(back.value));
 }
 
 Result<Room> PeerSession::room_for_stage(const StageSpec& spec) {
   const auto& memory_free = env_.process.memory_free;
   SHOAL_ASSIGN(Room room, env_.run.room_for_stage(spec, env_.options, memory_free ? memory_free() : std::nullopt));
-  if (!room.text.empty()) owner_.on_notice(room.text);  // before a byte of its state comes
+  if (!room.text.empty()) env_.owner.on_notice(room.text);  // before a byte of its state comes
   return room;
 }
 
@@ -287,7 +263,7 @@ void PeerSession::send(const PeerId& to, Message message, std::vector<Bytes> fra
 }
 
 // ---- what others decide about the session ----
-void PeerSession::on_fenced(const std::string& reason) { owner_.end_session("fenced: " + reason); }
+void PeerSession::on_fenced(const std::string& reason) { env_.owner.end_session("fenced: " + reason); }
 void PeerSession::on_end(const std::string& reason) {
   if (env_.state.is(PeerPhase::kOver)) return;
   send_to_authority(Goodbye{});  // it need not wait for us
@@ -295,10 +271,10 @@ void PeerSession::on_end(const std::string& reason) {
     for (const StageMembers& stage : membership_->list()->stages)
       for (const Member& member : stage.members)
         if (transport_.remote(member.peer)) send(member.peer, *env_.run.end);
-  if (env_.reachability.ever_admitted()) return owner_.finish("the run is over: " + reason, std::nullopt);
-  owner_.finish("", make_error(ErrorCode::kGone,
-                               "never admitted, and the run is over: " + reason +
-                                   (env_.reachability.why().empty() ? "" : " (" + env_.reachability.why() + ")")));
+  if (env_.reachability.ever_admitted()) return env_.owner.finish("the run is over: " + reason, std::nullopt);
+  env_.owner.finish("", make_error(ErrorCode::kGone,
+                                   "never admitted, and the run is over: " + reason +
+                                       (env_.reachability.why().empty() ? "" : " (" + env_.reachability.why() + ")")));
 }
 // ---- beats ----
 Beat PeerSession::make_beat() {

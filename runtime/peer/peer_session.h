@@ -14,44 +14,15 @@
 #include "authority/membership.h"
 #include "common/lifetime.h"
 #include "common/log_throttle.h"
-#include "runtime/peer/absence.h"
-#include "runtime/peer/announcing.h"
-#include "runtime/peer/authority_link.h"
-#include "runtime/peer/checkpointing.h"
-#include "runtime/peer/device_watch.h"
-#include "runtime/peer/kept_state.h"
-#include "runtime/peer/known_run.h"
-#include "runtime/peer/peer_options.h"
-#include "runtime/peer/peer_state.h"
-#include "runtime/peer/reachability.h"
-#include "runtime/peer/session_events.h"
-#include "runtime/peer/session_owner.h"
+#include "runtime/peer/session_environment.h"
 #include "runtime/peer/stage_place.h"
-#include "runtime/peer/traffic.h"
 #include "transport/transport.h"
 
 namespace shoal {
 
-struct PeerSessionEnvironment {
-  PeerEnvironment& process;
-  const PeerOptions& options;
-  SessionEvents& events;
-  const OuterRules& rules;  // roles only
-  PeerState& state;
-  AuthorityLink& link;
-  Reachability& reachability;
-  Absence& absence;
-  KeptState& kept;  // of the session before
-  Checkpointing& checkpointing;
-  DeviceWatch& device;
-  Announcing& announcing;
-  KnownRun& run;
-  const TrafficBook& traffic;
-};
-
 class PeerSession final : private Transport::Listener, private MembershipPort {
  public:
-  PeerSession(Session self, PeerSessionEnvironment environment, SessionOwner& owner);
+  PeerSession(Session self, PeerSessionEnvironment environment);
 
   // ---- from its owner ----
   void tell_others();  // called regularly: our record, when it is due; and asks for theirs
@@ -105,7 +76,6 @@ class PeerSession final : private Transport::Listener, private MembershipPort {
 
   const Session self_;
   const PeerSessionEnvironment env_;
-  SessionOwner& owner_;
   const PeerId authority_;
   Transport transport_;
   std::unique_ptr<Membership> membership_;

@@ -1,5 +1,5 @@
 // How a session goes: for good, to another stage, for a pause (absence.h).
-#include "runtime/peer/peer_session.h"
+#include "runtime/peer/peer.h"
 
 namespace shoal {
 
@@ -19,7 +19,8 @@ void PeerSession::on_status(const BeatAck& status) {
   const std::string there = "stage " + std::to_string(to.value);
   if (const auto fits = room_for_stage(*spec); !fits.ok()) {
     env_.absence.cannot_serve(to);
-    return owner_.on_notice("asked to move to " + there + ", which this machine cannot serve: " + fits.error().message);
+    return env_.owner.on_notice("asked to move to " + there +
+                                ", which this machine cannot serve: " + fits.error().message);
   }
   env_.absence.move(env_.process.loop.now(), to);
   begin_going("moving to " + there + ", where the run is weakest: no new microbatches here, ", "");
@@ -27,19 +28,19 @@ void PeerSession::on_status(const BeatAck& status) {
 
 void PeerSession::leave() {
   if (env_.absence.is(AbsencePhase::kLeaving) || stage_peer() == nullptr)
-    return owner_.finish("left at once", std::nullopt);
+    return env_.owner.finish("left at once", std::nullopt);
   const AbsencePhase before = env_.absence.phase();
   env_.absence.leave(env_.process.loop.now());
   if (before == AbsencePhase::kHere) return begin_going("leaving: no new microbatches, ", " (again to go at once)");
   const std::string instead = before == AbsencePhase::kMoving ? "for another stage" : "for a pause";
-  owner_.on_notice("leaving, and not " + instead + " (again to go at once)");
+  env_.owner.on_notice("leaving, and not " + instead + " (again to go at once)");
 }
 
 void PeerSession::begin_going(const std::string& line, const std::string& hint) {
   stage_->peer()->leave();
   membership_->beat_now();
   announce();
-  owner_.on_notice(line + stage_peer()->waiting_for() + " to settle" + hint);
+  env_.owner.on_notice(line + stage_peer()->waiting_for() + " to settle" + hint);
   check_going();
 }
 
@@ -58,27 +59,27 @@ void PeerSession::check_going() {
                                                 .asked = env_.state.is(PeerPhase::kLeaving),
                                                 .held_up = !transport_.remote(authority_) || stage_peer()->in_round()});
   if (step.tell_last && env_.absence.is(AbsencePhase::kMoving))
-    return owner_.end_session("it stays: it is the last holder of the stage's state");
+    return env_.owner.end_session("it stays: it is the last holder of the stage's state");
   if (step.tell_last && env_.absence.is(AbsencePhase::kPausing))
-    owner_.on_warning("this is the last holder of stage " + std::to_string(env_.run.spec->stage.value) +
-                      "'s state, which is kept in memory: the run waits until this machine is resumed");
+    env_.owner.on_warning("this is the last holder of stage " + std::to_string(env_.run.spec->stage.value) +
+                          "'s state, which is kept in memory: the run waits until this machine is resumed");
   else if (step.tell_last)
-    owner_.on_notice("this is the last holder of stage " + std::to_string(env_.run.spec->stage.value) +
-                     "'s state: it goes with us; again to leave all the same");
+    env_.owner.on_notice("this is the last holder of stage " + std::to_string(env_.run.spec->stage.value) +
+                         "'s state: it goes with us; again to leave all the same");
   if (step.ask) {
     env_.state.move(PeerPhase::kLeaving, env_.state.reason());
     membership_->leave(settled > 0);
   }
   if (!step.give_up) return;
   const std::string how = env_.absence.give_up();
-  if (env_.absence.is(AbsencePhase::kLeaving)) return owner_.finish(how, std::nullopt);
+  if (env_.absence.is(AbsencePhase::kLeaving)) return env_.owner.finish(how, std::nullopt);
   membership_->leave_at_once();
-  owner_.end_session(how);
+  env_.owner.end_session(how);
 }
 
 void PeerSession::on_goodbye() {
-  if (!env_.absence.goes() || env_.absence.is(AbsencePhase::kLeaving)) return owner_.finish("left", std::nullopt);
-  owner_.end_session(env_.absence.let_go());
+  if (!env_.absence.goes() || env_.absence.is(AbsencePhase::kLeaving)) return env_.owner.finish("left", std::nullopt);
+  env_.owner.end_session(env_.absence.let_go());
 }
 
 }  // namespace shoal

@@ -7,6 +7,7 @@
 #include "common/crypto/path_tag.h"
 #include "common/log.h"
 #include "runtime/config/frames_allowed.h"
+#include "runtime/peer/peer.h"
 #include "stages/adapters.h"
 #include "state/first_state.h"
 
@@ -16,14 +17,15 @@ namespace {
 constexpr Duration kStepBeat = 100ms;  // at least, between two beats for inner steps
 }  // namespace
 
-StagePlace::StagePlace(StagePlaceOptions options, StagePlaceEnvironment environment, SessionOwner& owner)
-    : options_(std::move(options)), env_(std::move(environment)), owner_(owner) {}
-
-void StagePlace::build() {
+StagePlace::StagePlace(StagePlaceEnvironment environment)
+    : env_(std::move(environment)),
+      spec_(*env_.run.spec),
+      first_is_fetched_(!env_.run.served->model.weights.empty() && !has_adapters(spec_.model)) {
   env_.state.because("making the stage on the device");
+  ExecutorFactory factory = env_.process.factory_of ? env_.process.factory_of(*env_.run.served) : env_.process.factory;
   auto made = std::make_shared<Result<std::unique_ptr<StageExecutor>>>(make_error(ErrorCode::kGone, ""));
   env_.device.run(
-      WorkKind::kBuild, [made, factory = env_.factory, spec = options_.spec] { *made = factory(spec); },
+      WorkKind::kBuild, [made, factory = std::move(factory), spec = spec_] { *made = factory(spec); },
       env_.session.guard([this, made] {
         if (!made->ok()) return env_.on_failed(made->error());
         executor_ = std::move(**made);
@@ -33,61 +35,66 @@ void StagePlace::build() {
 
 void StagePlace::begin() {
   peer_ = std::make_unique<StagePeer>(StageSession{
-      .config = options_.config,
-      .spec = options_.spec,
-      .self = options_.self,
-      .authority = options_.authority,
-      .credits = options_.credits,
-      .tag_of = [key = options_.path_key](const MicrobatchId& microbatch,
-                                          EntrySerial serial) { return path_tag(key, microbatch, serial); },
-      .loop = env_.loop,
+      .config = env_.run.served,
+      .spec = spec_,
+      .self = env_.self,
+      .authority = as_peer(env_.options.run),
+      .credits = env_.run.credits,
+      .tag_of = [key = env_.answer.path_key](const MicrobatchId& microbatch,
+                                             EntrySerial serial) { return path_tag(key, microbatch, serial); },
+      .loop = env_.process.loop,
       .links = env_.transport,
       .device = env_.device,
-      .aside = env_.aside,
+      .aside = env_.process.aside,
       .events = env_.events,
       .owner = *this,
       .executor = executor_,
-      .deltas = options_.deltas});
-  if (const auto remote = env_.transport.remote(options_.authority)) peer_->on_link_up(*remote);
-  make_text_desk();
-  donor_ = std::make_unique<StateDonor>(DonorOptions{}, static_cast<DonorHost&>(*this), env_.loop, options_.spec.stage);
+      .deltas = env_.process.deltas});
+  if (const auto remote = env_.transport.remote(as_peer(env_.options.run))) peer_->on_link_up(*remote);
+  texts_ = std::make_unique<TextDesk>(
+      TextDesk::Environment{.loop = env_.process.loop,
+                            .links = env_.transport,
+                            .spec = spec_,
+                            .on_device =
+                                [this](auto job, auto after) {
+                                  peer_->run_on_device(WorkKind::kText, std::move(job),
+                                                       [this, after = std::move(after)] { after(peer_->last_job()); });
+                                },
+                            .serving = [this] { return serving(); },
+                            .version = [this] { return version(); }});
+  donor_ = std::make_unique<StateDonor>(DonorOptions{}, static_cast<DonorHost&>(*this), env_.process.loop, spec_.stage);
   fetcher_ = std::make_unique<StateFetcher>(FetcherOptions{.sizes = image_sizes(executor_->arena().size())},
-                                            static_cast<FetcherHost&>(*this), env_.loop, options_.spec.stage);
-  if (has_adapters(options_.spec.model)) return begin_base();
+                                            static_cast<FetcherHost&>(*this), env_.process.loop, spec_.stage);
+  if (has_adapters(spec_.model)) return begin_base();
   begin_state();
 }
 
 void StagePlace::begin_base() {
-  const std::vector<Digest>& weights = options_.config->model.weights;
-  if (options_.spec.stage.value >= weights.size())
+  const std::vector<Digest>& weights = env_.run.served->model.weights;
+  if (spec_.stage.value >= weights.size())
     return env_.on_failed(
         make_error(ErrorCode::kMalformed, "the manifest has adapters, and no digest of the model beside them"));
   env_.state.move(PeerPhase::kFetching, "");
   base_ = std::make_unique<BaseWeights>(
-      BaseWeights::Options{.spec = options_.spec,
-                           .digest = weights[options_.spec.stage.value],
-                           .folder = BaseFolder(options_.base_folder)},
+      BaseWeights::Options{
+          .spec = spec_, .digest = weights[spec_.stage.value], .folder = BaseFolder(env_.options.base_folder)},
       BaseWeights::Environment{
-          .loop = env_.loop,
+          .loop = env_.process.loop,
           .device = env_.device,
-          .aside = env_.aside,
           .session = env_.session,
           .executor = executor_,
+          .host = *this,
           .send = [this](const PeerId& to, Message message,
                          std::vector<Bytes> frames) { send(to, std::move(message), std::move(frames)); },
-          .received = [this](const PeerId& donor) { return received(donor); },
-          .arrived = [this](const PeerId& donor, const Chunk& chunk) { return arrived(donor, chunk); },
-          .on_progress = [this](std::uint64_t bytes, std::uint64_t total) { on_progress(bytes, total); },
-          .on_waiting = [this](const std::string& why) { env_.state.because(why); },
-          .on_notice = [this](const std::string& line) { owner_.on_notice(line); },
+          .on_notice = [this](const std::string& line) { env_.owner.on_notice(line); },
           .on_loaded = [this] { begin_state(); },
-          .on_failed = [this](const std::string& why) { owner_.end_session(why); }});
+          .on_failed = [this](const std::string& why) { env_.owner.end_session(why); }});
   if (env_.membership.list()) on_members(*env_.membership.list());
   base_->begin();
 }
 
 void StagePlace::begin_state() {
-  if (options_.from_seed && !first_is_fetched()) {
+  if (env_.answer.initialise && !first_is_fetched_) {
     if (env_.state.is(PeerPhase::kFetching)) env_.state.move(PeerPhase::kLoading, "drawing the adapters");
     return env_.device.run(
         WorkKind::kSeed, [executor = executor_] { begin_from_seed(*executor); },
@@ -98,58 +105,24 @@ void StagePlace::begin_state() {
   if (env_.membership.list()) on_members(*env_.membership.list());
 }
 
-void StagePlace::make_text_desk() {
-  texts_ = std::make_unique<TextDesk>(
-      TextDesk::Environment{.loop = env_.loop,
-                            .links = env_.transport,
-                            .spec = options_.spec,
-                            .on_device =
-                                [this](auto job, auto after) {
-                                  peer_->run_on_device(WorkKind::kText, std::move(job),
-                                                       [this, after = std::move(after)] { after(peer_->last_job()); });
-                                },
-                            .serving = [this] { return serving(); },
-                            .version = [this] { return version(); }});
-}
-
-void StagePlace::stop() {
-  if (peer_) peer_->stop();
-}
+void StagePlace::on_session_lost(const std::string& why) { env_.owner.end_session(why); }
 
 void StagePlace::on_out_of_memory(const std::string& why) {
-  const std::string text = "stage " + std::to_string(options_.spec.stage.value) +
+  const std::string text = "stage " + std::to_string(spec_.stage.value) +
                            ": memory does not hold one microbatch at a time (" + why +
                            "). HINT: end other programs, raise this container's limit, or lend a larger machine; " +
-                           smaller_run_text(*options_.config, options_.spec);
+                           smaller_run_text(*env_.run.served, spec_);
   // Its caller is not done with the entry.
-  env_.loop.post(env_.session.guard([this, text] { env_.on_failed(make_error(ErrorCode::kTooLarge, text)); }));
+  env_.process.loop.post(env_.session.guard([this, text] { env_.on_failed(make_error(ErrorCode::kTooLarge, text)); }));
 }
 
 // ---- links and lists ----
-void StagePlace::on_link_up(const Remote& remote) {
-  if (peer_) peer_->on_link_up(remote);
-}
-
 void StagePlace::on_link_down(const Remote& remote) {
   inbound_.drop(remote.peer);
   if (texts_) texts_->on_link_down(remote.peer);
   if (peer_) peer_->on_link_down(remote);
   if (fetcher_) fetcher_->on_donor_down(remote.peer);
   if (base_) base_->fetcher().on_donor_down(remote.peer);
-}
-
-const StageMembers* StagePlace::own_stage() const {
-  if (!env_.membership.list()) return nullptr;
-  for (const StageMembers& stage : env_.membership.list()->stages)
-    if (stage.stage == options_.spec.stage) return &stage;
-  return nullptr;
-}
-
-std::vector<PeerId> StagePlace::donors_of(const StageMembers& stage) const {
-  std::vector<PeerId> donors;
-  for (const Member& member : stage.members)
-    if (may_donate(member) && member.session != options_.self) donors.push_back(member.peer);
-  return donors;
 }
 
 // Also fences the sessions that are over.
@@ -161,56 +134,45 @@ void StagePlace::on_members(const MemberList& list) {
   if (!peer_) return;
   tell(list);
   if (missed_ && serving()) return fetch_missed();
-  const StageMembers* stage = own_stage();
-  if (base_ && !base_->loaded()) return base_->set_donors(donors_of_first(stage));
+  const StageMembers* stage = env_.membership.stage_members();
+  // The launching process has the first weights, and whoever serves with them or with adapters beside them.
+  std::vector<PeerId> donors_of_first = env_.membership.donors();
+  donors_of_first.push_back(as_peer(env_.options.run));
+  if (base_ && !base_->loaded()) return base_->set_donors(std::move(donors_of_first));
   if (!env_.state.is(PeerPhase::kFetching) || stage == nullptr) return;
   if (stage->version == Version(0)) {
-    if (first_is_fetched()) fetch_first(*stage);
-    return;
+    const std::vector<Digest>& weights = env_.run.served->model.weights;
+    if (!first_is_fetched_ || spec_.stage.value >= weights.size()) return;  // a list that knows of no round yet
+    env_.state.because("fetching the first weights");
+    return fetcher_->fetch(Version(0), weights[spec_.stage.value], std::move(donors_of_first));
   }
+  std::optional<Bytes> ours;
   if (const KeptState::Image* kept = env_.kept.newest_of(*stage)) {
-    owner_.on_notice("our own state of version " + std::to_string(kept->version.value) + " is the stage's newest");
-    stop_fetching();  // an older version
-    return load(kept->bytes, stage->version);
+    env_.owner.on_notice("our own state of version " + std::to_string(kept->version.value) + " is the stage's newest");
+    ours = kept->bytes;
+  } else if ((ours = env_.checkpointing.read(stage->stage, stage->digest))) {
+    env_.owner.on_notice("a state on our own disk is the stage's newest");
   }
-  if (std::optional<Bytes> image = env_.checkpointing.read(stage->stage, stage->digest)) {
-    owner_.on_notice("a state on our own disk is the stage's newest");
-    stop_fetching();
-    return load(*std::move(image), stage->version);
+  if (ours) {
+    fetcher_->cancel();  // an older version
+    missed_.reset();
+    return load(*std::move(ours), stage->version);
   }
-  want(stage->version, stage->digest);
-  const Version fetched = missed_->version();
-  env_.state.because(donors_of(*stage).empty()
-                         ? "version " + std::to_string(fetched.value) + " is held by nobody who is here"
-                         : "fetching version " + std::to_string(fetched.value));
-}
-
-void StagePlace::stop_fetching() {
-  fetcher_->cancel();
-  missed_.reset();
-}
-
-// The launching process has the first weights, and whoever serves with them or with adapters beside them.
-std::vector<PeerId> StagePlace::donors_of_first(const StageMembers* stage) const {
-  std::vector<PeerId> donors = stage != nullptr ? donors_of(*stage) : std::vector<PeerId>{};
-  donors.push_back(options_.authority);
-  return donors;
-}
-
-void StagePlace::fetch_first(const StageMembers& stage) {
-  const std::vector<Digest>& weights = options_.config->model.weights;
-  if (options_.spec.stage.value >= weights.size()) return;  // a list that knows of no round yet
-  env_.state.because("fetching the first weights");
-  fetcher_->fetch(Version(0), weights[options_.spec.stage.value], donors_of_first(&stage));
+  on_behind(stage->version, stage->digest);
+  const std::string version = "version " + std::to_string(missed_->version().value);
+  env_.state.because(env_.membership.donors().empty() ? version + " is held by nobody who is here"
+                                                      : "fetching " + version);
 }
 
 void StagePlace::on_message(const Remote& remote, const Message& message, TransferId transfer,
                             std::uint64_t frame_bytes) {
   const PeerId& from = remote.peer;
   if (const auto* m = std::get_if<StateQuery>(&message))
-    return of_base(m->version) ? base_->on_query(from, *m) : donor_ ? donor_->on_query(from, *m) : void();
+    return base_of_version(m->version) ? base_->on_query(from, *m) : donor_ ? donor_->on_query(from, *m) : void();
   if (const auto* m = std::get_if<ChunkQuery>(&message))
-    return of_base(m->version) ? base_->on_chunk_query(from, *m) : donor_ ? donor_->on_chunk_query(from, *m) : void();
+    return base_of_version(m->version) ? base_->on_chunk_query(from, *m)
+           : donor_                    ? donor_->on_chunk_query(from, *m)
+                                       : void();
   if (const auto* m = std::get_if<StateOffer>(&message)) {
     StateFetcher* const fetcher = fetcher_of(m->version);
     return fetcher != nullptr ? fetcher->on_offer(from, *m) : void();
@@ -246,8 +208,8 @@ void StagePlace::on_frames(const Remote& remote, TransferId transfer, Result<std
 void StagePlace::tick(TimePoint now) {
   if (missed_ && missed_->too_late(now) && missed_->turn(now)) fetch_missed();
   if (missed_ && serving() && missed_->too_late(now))
-    return owner_.end_session("version " + std::to_string(missed_->version().value) +
-                              ", committed without us, could not be fetched");
+    return env_.owner.end_session("version " + std::to_string(missed_->version().value) +
+                                  ", committed without us, could not be fetched");
   if (texts_) texts_->tick(now);
   write_checkpoint();
 }
@@ -265,14 +227,14 @@ void StagePlace::load(Bytes image, Version version) {
 }
 
 void StagePlace::on_loaded(const Result<StateHeader>& loaded, Version version) {
-  if (!loaded.ok()) return owner_.end_session("the state could not be loaded: " + loaded.error().message);
+  if (!loaded.ok()) return env_.owner.end_session("the state could not be loaded: " + loaded.error().message);
   rule_ = loaded->rule;
-  const StageMembers* stage = own_stage();
+  const StageMembers* stage = env_.membership.stage_members();
   if (stage == nullptr || stage->version <= version) return serve(version);
   if (env_.state.is(PeerPhase::kLoading)) env_.state.move(PeerPhase::kFetching, env_.state.reason());
   reached_ = version;
   if (missed_) missed_->aim(stage->version, stage->digest);
-  if (missed_) missed_->go_on(env_.loop.now());
+  if (missed_) missed_->go_on(env_.process.loop.now());
   on_members(*env_.membership.list());  // it moved on
 }
 
@@ -284,12 +246,12 @@ void StagePlace::serve(Version version) {
   else
     env_.state.move(PeerPhase::kServing, "");
   if (env_.membership.list()) tell(*env_.membership.list());
-  const StageMembers* stage = own_stage();
+  const StageMembers* stage = env_.membership.stage_members();
   const StepId done = version > Version(0) && stage != nullptr ? stage->step : StepId(0);
   peer_->serve(version, rule_, done);
   env_.events.write({.event = EventKind::kServing, .version = version});
-  owner_.on_notice("serving stage " + std::to_string(options_.spec.stage.value) + " from version " +
-                   std::to_string(version.value));
+  env_.owner.on_notice("serving stage " + std::to_string(spec_.stage.value) + " from version " +
+                       std::to_string(version.value));
   env_.membership.beat_now();
   env_.on_serving();
 }
@@ -297,8 +259,8 @@ void StagePlace::serve(Version version) {
 void StagePlace::on_version(Version version) {
   rule_ = peer_->state_rule();
   if (missed_ && missed_->version() <= version) {
-    if (missed_->newest() > version && missed_->go_on(env_.loop.now())) {
-      env_.loop.post(env_.session.guard([this] {  // the caller is not done with the session
+    if (missed_->newest() > version && missed_->go_on(env_.process.loop.now())) {
+      env_.process.loop.post(env_.session.guard([this] {  // the caller is not done with the session
         if (missed_) fetch_missed();
       }));
     } else {
@@ -313,7 +275,7 @@ void StagePlace::on_version(Version version) {
 // The authority opens rounds by what beats say is settled: said with every step, a round comes when it is due and not
 // up to a beat's period later.
 void StagePlace::on_inner_step() {
-  const TimePoint now = env_.loop.now();
+  const TimePoint now = env_.process.loop.now();
   if (!env_.state.is(PeerPhase::kServing) || now < next_step_beat_) return;
   next_step_beat_ = now + kStepBeat;
   env_.membership.beat_now();
@@ -339,7 +301,7 @@ void StagePlace::write_checkpoint() {
 
 void StagePlace::make_image(std::function<void(Result<StateImage>)> done) {
   const bool first = version() == Version(0);
-  if (!serving() || (first && !first_is_fetched()))
+  if (!serving() || (first && !first_is_fetched_))
     return done(make_error(ErrorCode::kBusy, "no secured version here yet"));
   auto image = std::make_shared<Result<StateImage>>(StateImage{});
   peer_->run_on_device(
@@ -370,7 +332,7 @@ std::optional<KeptState::Source> StagePlace::source() const {
 void StagePlace::add_to(Beat& beat) const {
   const StagePeerStatus status = peer_->status();
   const PeerFigures figures = peer_->figures();
-  beat.version = reached();
+  beat.version = serving() ? version() : reached_;
   // Also while it leaves: it takes part in the round that secures its work, and gives its state to others.
   beat.serving = serving();
   beat.inner_steps = figures.inner_steps;
@@ -378,7 +340,7 @@ void StagePlace::add_to(Beat& beat) const {
   beat.job_ms = status.job_ms;
   beat.longest_ms = status.longest_ms;
   beat.stranded = status.stranded;
-  beat.behind = behind();
+  beat.behind = missed_.has_value();
   beat.delay_milli =
       static_cast<std::uint16_t>(std::lround(1000 * figures.delay));  // below 1000 * DelayHistogram::kBins
   if (figures.forward_us) beat.capacity.forward_us = static_cast<std::uint32_t>(std::lround(*figures.forward_us));

@@ -9,20 +9,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "authority/membership.h"
-#include "common/event_loop.h"
 #include "common/lifetime.h"
-#include "runtime/config/config.h"
 #include "runtime/peer/base_weights.h"
-#include "runtime/peer/checkpointing.h"
-#include "runtime/peer/device_watch.h"
 #include "runtime/peer/inbound_chunks.h"
-#include "runtime/peer/kept_state.h"
 #include "runtime/peer/missed_version.h"
-#include "runtime/peer/peer_state.h"
-#include "runtime/peer/session_owner.h"
+#include "runtime/peer/session_environment.h"
 #include "runtime/stage_peer/stage_peer.h"
 #include "runtime/stage_peer/text_desk.h"
 #include "state/state_image.h"
@@ -31,30 +26,11 @@
 
 namespace shoal {
 
-struct StagePlaceOptions {
-  std::shared_ptr<const RunConfig> config;
-  StageSpec spec;
+struct StagePlaceEnvironment : PeerSessionEnvironment {
   Session self;
-  PeerId authority;
-  std::size_t credits = 0;
-  Digest path_key{};       // of the session, by its admission
-  bool from_seed = false;  // the stage never secured a round: it begins from the seed, or from the first weights
-  std::optional<DeltaCodecs> deltas{};
-  std::string base_folder{};  // where the base of adapters is kept; empty: nowhere
-};
-
-struct StagePlaceEnvironment {
-  EventLoop& loop;
+  JoinAnswer answer;  // by which it serves
   Transport& transport;
   Membership& membership;
-  DeviceWatch& device;
-  WorkQueue& aside;
-  EventLog& events;
-  ExecutorFactory factory;
-  const OuterRules& rules;  // roles only
-  PeerState& state;
-  KeptState& kept;
-  Checkpointing& checkpointing;
   Lifetime& session;  // callbacks about the session end with it
   std::function<void()> on_serving;
   std::function<void(Error)> on_failed;  // this process cannot serve the stage: not begin to, or not on
@@ -62,14 +38,11 @@ struct StagePlaceEnvironment {
 
 class StagePlace final : private StagePeerOwner, private DonorHost, private FetcherHost {
  public:
-  StagePlace(StagePlaceOptions options, StagePlaceEnvironment environment, SessionOwner& owner);
-
-  // Makes the executor and goes on from there.
-  void build();
-  void stop();
+  // Makes the executor and goes on from there. REQUIRES: what is known of the run has the stage, and with what it is
+  // served.
+  explicit StagePlace(StagePlaceEnvironment environment);
 
   // ---- from the transport and the authority ----
-  void on_link_up(const Remote& remote);
   void on_link_down(const Remote& remote);
   void on_members(const MemberList& list);
   // One about the stage, its state, its texts. Frames that nobody takes are refused.
@@ -82,23 +55,20 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   StagePeer* peer() const { return peer_.get(); }
   const std::shared_ptr<StageExecutor>& executor() const { return executor_; }
   bool serving() const { return peer_ && peer_->serving(); }
-  // Without the stage's newest version, which it fetches: it serves an older one, or joins.
-  bool behind() const { return missed_.has_value(); }
-  // The newest version that was here whole: the anchor's, or before it serves the one that a fetch brought.
-  Version reached() const { return serving() ? version() : reached_; }
   Version version() const override;  // of the anchor; 0: not serving
-  std::uint64_t fetched() const { return fetched_; }
-  std::uint64_t fetch_total() const { return fetch_total_; }
+  // Bytes of the state that are here, and in all.
+  std::pair<std::uint64_t, std::uint64_t> fetched() const { return {fetched_, fetch_total_}; }
   void add_to(Beat& beat) const;  // what it says of the stage. REQUIRES: peer()
   // What may be kept over the session's end; none: nothing.
   std::optional<KeptState::Source> source() const;
 
  private:
   // StagePeerOwner
-  void on_session_lost(const std::string& why) override { owner_.end_session(why); }
+  void on_session_lost(const std::string& why) override;
   void on_version(Version version) override;
   void on_inner_step() override;
   void on_out_of_memory(const std::string& why) override;
+  // Also of a joiner: the stage's newest version, as the list or a commit says, or an older one that is on its way.
   void on_behind(Version version, const Digest& digest) override;
   // DonorHost
   void make_image(std::function<void(Result<StateImage>)> done) override;
@@ -110,7 +80,7 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   std::uint64_t arrived(const PeerId& donor, const Chunk& chunk) const override;
   void on_making() override;
   void run_aside(std::function<void()> job, std::function<void()> done) override {
-    env_.aside.run(WorkKind::kAside, std::move(job), std::move(done));
+    env_.process.aside.run(WorkKind::kAside, std::move(job), std::move(done));
   }
   void on_fetched(Bytes image) override;
   void on_waiting(const std::string& why) override;
@@ -118,32 +88,22 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   void on_chunk(const Remote& remote, const Chunk& chunk, TransferId transfer, std::uint64_t frame_bytes);
   void begin();  // the executor is here
   void begin_base();
-  void begin_state();  // the base is here, or there is none
-  void make_text_desk();
+  void begin_state();                 // the base is here, or there is none
   void tell(const MemberList& list);  // what serves the stage
-  void fetch_first(const StageMembers& stage);
-  // The state of version 0 is fetched, and not drawn.
-  bool first_is_fetched() const { return !options_.config->model.weights.empty() && !base_; }
-  // Whether something of this version is of the base.
-  bool of_base(Version version) const { return base_ && version == Version(0); }
-  StateFetcher* fetcher_of(Version version) const { return of_base(version) ? &base_->fetcher() : fetcher_.get(); }
+  // The base; null: something of this version is not of it.
+  BaseWeights* base_of_version(Version version) const { return version == Version(0) ? base_.get() : nullptr; }
+  StateFetcher* fetcher_of(Version version) const {
+    return base_of_version(version) != nullptr ? &base_->fetcher() : fetcher_.get();
+  }
   void load(Bytes image, Version version);  // as which it serves then
   void on_loaded(const Result<StateHeader>& loaded, Version version);
   void serve(Version version);
-  // The fetch of a joiner, or of a session that is behind: of the stage's newest version, as the list or a commit says,
-  // or of an older one that is on its way.
-  void want(Version version, const Digest& digest);
   void fetch_missed();
-  void stop_fetching();
-  void took(Bytes image);   // a joiner has a version whole
   void write_checkpoint();  // when one is due
-  std::vector<PeerId> donors_of(const StageMembers& stage) const;
-  std::vector<PeerId> donors_of_first(const StageMembers* stage) const;  // null: it is on no list yet
-  const StageMembers* own_stage() const;  // on the newest list; null: no list, or not on it
 
-  const StagePlaceOptions options_;
   const StagePlaceEnvironment env_;
-  SessionOwner& owner_;
+  const StageSpec spec_;
+  const bool first_is_fetched_;              // the state of version 0, and not drawn
   std::shared_ptr<StageExecutor> executor_;  // shared with device jobs
   std::unique_ptr<StagePeer> peer_;
   std::unique_ptr<BaseWeights> base_;  // null: no adapters
@@ -151,8 +111,8 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   std::unique_ptr<TextDesk> texts_;
   std::unique_ptr<StateFetcher> fetcher_;
   InboundChunks inbound_;
-  std::optional<MissedVersion> missed_;          // while it fetches a version that a round made
-  Version reached_;                              // before it serves
+  std::optional<MissedVersion> missed_;          // while it fetches: a joiner, or a session that is behind
+  Version reached_;                              // before it serves: the newest version that was here whole
   RuleId rule_{};                                // whose roles belong to the anchor now
   std::uint64_t fetched_ = 0, fetch_total_ = 0;  // bytes
   TimePoint next_step_beat_{};
