@@ -19,6 +19,28 @@ bool newer(const PeerRecord& a, const PeerRecord& b) {
 
 Result<bool> RecordTable::offer(const std::string& text, WallTime now) { return take(text, now, kClockSkewMax); }
 
+Result<bool> RecordTable::restore(const std::string& text, WallTime now) { return take(text, now, kRememberedFor); }
+
+void RecordTable::count(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kTooLarge:
+      ++counters_.too_large;
+      break;
+    case ErrorCode::kCorrupt:
+      ++counters_.corrupt;
+      break;
+    case ErrorCode::kForeign:
+      ++counters_.foreign;
+      break;
+    case ErrorCode::kStale:
+      ++counters_.stale;
+      break;
+    default:
+      ++counters_.malformed;
+      break;
+  }
+}
+
 void RecordTable::note_clock(const AnyRecord& record, WallTime now) {
   const PeerId signer = signer_of(record);
   const Duration ahead = std::chrono::duration_cast<Duration>(expires_of(record) - kRecordTtl - now);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/formatted.h"
 #include "common/hex.h"
 #include "common/log.h"
 #include "events/books/run_view.h"

@@ -9,7 +9,7 @@
 namespace shoal {
 namespace {
 
-constexpr double kMegabit = 1e6 / 8;
+constexpr double kMegabitBytes = 1e6 / 8;
 constexpr double kAsFull = 1e-6;  // parts of the rate: less is rounding
 
 double tokens(const LayoutReport& r, double rate) {
@@ -20,7 +20,7 @@ const std::string& region(const LayoutReport& r, std::size_t number) { return r.
 std::uint64_t needed(const LayoutReport& r) {
   return static_cast<std::uint64_t>(std::ceil(r.story.in_flight * (1 - 1e-9)));
 }
-std::string percent(double share) { return formatted("%.0f %%", 100 * share); }
+std::string share_text(double share) { return formatted("%.0f %%", 100 * share); }
 
 std::string between(const LayoutReport& r, std::size_t from, std::size_t to) {
   if (region(r, from).empty()) return "between its peers and those of";
@@ -30,7 +30,7 @@ std::string between(const LayoutReport& r, std::size_t from, std::size_t to) {
 std::string text_of(const LayoutReport& r, const Bind& bind) {
   const std::string stage = "stage " + std::to_string(bind.stage);
   const std::string where = region(r, bind.from).empty() ? "" : " in " + region(r, bind.from);
-  const std::string share = " (" + percent(bind.rate / r.story.rate) + " of what passes)";
+  const std::string share = " (" + share_text(bind.rate / r.story.rate) + " of what passes)";
   switch (bind.what) {
     case Binding::kCompute:
       return "compute of " + stage + where + share;
@@ -85,8 +85,8 @@ std::string lines_of(const LayoutReport& r) {
     const ShapeStage& stage = r.of.shape.stages[flow.stage];
     const std::string name = region(r, flow.from) + " - " + region(r, flow.to);
     text += formatted("%3zu-%-3zu %-24s %6s %9.3g %9.3g %8.3g\n", flow.stage, flow.stage + 1, name.c_str(),
-                      percent(flow.rate / r.story.rate).c_str(), flow.rate * stage.forward_bytes / kMegabit,
-                      flow.rate * stage.backward_bytes / kMegabit, 1000 * r.of.shape.line(flow.from, flow.to).delay);
+                      share_text(flow.rate / r.story.rate).c_str(), flow.rate * stage.forward_bytes / kMegabitBytes,
+                      flow.rate * stage.backward_bytes / kMegabitBytes, 1000 * r.of.shape.line(flow.from, flow.to).delay);
   }
   return text;
 }
@@ -106,7 +106,7 @@ std::string text_of(const LayoutReport& r) {
   for (const Bind& bind : r.story.binds) text += (&bind == &r.story.binds.front() ? " " : ", ") + text_of(r, bind);
   text += as_full(r) + ".\n";
   if (r.story.round_share > 0)
-    text += formatted("Of the time between two rounds the longest takes %s.\n", percent(r.story.round_share).c_str());
+    text += formatted("Of the time between two rounds the longest takes %s.\n", share_text(r.story.round_share).c_str());
   if (given < needed(r))
     text += formatted("With %llu in flight, as in_flight says, at most %.0f tokens/s.\n",
                       static_cast<unsigned long long>(given), tokens(r, r.story.rate_with(static_cast<double>(given))));
