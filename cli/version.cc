@@ -12,6 +12,7 @@
 #include "cli/program.h"
 #include "common/os/executable.h"
 #include "common/program/outcome.h"
+#include "kernels/device.h"
 #include "stages/torch_device.h"
 #include "transport/limits.h"
 
@@ -97,7 +98,9 @@ int run_licences() {
 }
 
 int run(const GlobalOptions& global) {
-  Facts facts = {{"shoal", SHOAL_VERSION}, {"protocol", std::to_string(limits::kProtocolVersion)}};
+  const std::string kernels = cuda_kernels_text();
+  Facts facts = {
+      {"shoal", SHOAL_VERSION}, {"protocol", std::to_string(limits::kProtocolVersion)}, {"CUDA kernels", kernels}};
   if (global.verbose > 0) {
     for (const Facts& more : {library_facts(), machine_facts(), device_facts()})
       facts.insert(facts.end(), more.begin(), more.end());
@@ -107,7 +110,7 @@ int run(const GlobalOptions& global) {
     for (const auto& [name, value] : facts) std::printf(",%s:%s", quoted(name).c_str(), quoted(value).c_str());
     std::printf("}\n");
   } else if (global.verbose == 0) {
-    std::printf("%s\n", version_line().c_str());
+    std::printf("%s\nCUDA kernels %s\n", version_line().c_str(), kernels.c_str());
   } else {
     for (const auto& [name, value] : facts) std::printf("%-24s %s\n", name.c_str(), value.c_str());
   }
@@ -121,10 +124,16 @@ std::string version_line() {
 }
 
 void add_version(Command& app, Program& program) {
+<<<<<<< HEAD
   Command command = app.add_subcommand("version", "version and protocol; with --verbose libraries, CPU and GPU");
   auto licences = std::make_shared<bool>(false);
   command.add_flag("--licences", *licences, "the licences of the libraries that a package brings, and where their texts are");
   run_when_named(command, program, [licences](const GlobalOptions& global) { return *licences ? run_licences() : run(global); });
+=======
+  Command command =
+      app.add_subcommand("version", "version, protocol, CUDA kernels; with --verbose libraries, CPU and GPU");
+  run_when_named(command, program, [](const GlobalOptions& global) { return run(global); });
+>>>>>>> h-walls
 }
 
 }  // namespace shoal

@@ -50,11 +50,11 @@ if(SHOAL_WITH_TORCH)
   set(SHOAL_HAS_TORCH ON)
 endif()
 
-# ---- CUDA: when there is a compiler for it, silently without otherwise ---------------------------------------------------
+# ---- CUDA: when there is a compiler for it, `shoal version` says which ---------------------------------------------------
 set(SHOAL_HAS_CUDA OFF)
 if(SHOAL_WITH_CUDA)
   include(CheckLanguage)
-  find_program(SHOAL_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda/bin)
+  find_program(SHOAL_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
   if(SHOAL_NVCC)
     if(NOT CMAKE_CUDA_COMPILER)
       set(ENV{CUDACXX} "${SHOAL_NVCC}")

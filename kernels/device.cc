@@ -29,9 +29,15 @@ CudaReport probe_cuda() {
   if (report.devices.empty()) report.reason = "no GPU: the driver lists no device";
   return report;
 }
+
+std::string cuda_kernels_text() { return "in this build: they make steps and code tensors on a GPU"; }
 #else
 CudaReport probe_cuda() {
   return {{}, "no GPU: this build has no CUDA kernels (nvcc was not found when it was configured)"};
+}
+
+std::string cuda_kernels_text() {
+  return "not in this build: on a GPU tensor operations make steps, and the CPU codes tensors";
 }
 #endif
 

@@ -22,4 +22,7 @@ struct CudaReport {
 
 CudaReport probe_cuda();
 
+// For people: that this build has CUDA kernels, or what does their work on a GPU in one that has none.
+std::string cuda_kernels_text();
+
 }  // namespace shoal

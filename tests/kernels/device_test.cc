@@ -22,5 +22,17 @@ TEST(DeviceTest, ProbingTwiceAgrees) {
   EXPECT_EQ(first.reason, second.reason);
 }
 
+// Beside it stands kernels_on_host_test, a build that always has them.
+TEST(DeviceTest, ABuildWithoutCudaKernelsSaysWhatComputesInTheirPlace) {
+  const std::string text = cuda_kernels_text();
+#if SHOAL_WITH_CUDA
+  EXPECT_TRUE(text.starts_with("in this build")) << text;
+#else
+  EXPECT_TRUE(text.starts_with("not in this build")) << text;
+  EXPECT_NE(text.find("tensor operations make steps"), std::string::npos) << text;
+  EXPECT_NE(text.find("the CPU codes tensors"), std::string::npos) << text;
+#endif
+}
+
 }  // namespace
 }  // namespace shoal

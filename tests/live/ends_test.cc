@@ -211,6 +211,16 @@ TEST(LiveEndsTest, EveryProgramTellsItsVersion) {
   EXPECT_EQ(run(swarm, {"join", "--version"}), 0) << "whatever else a command wants";
 }
 
+// A package's GPU computes without them as well: only the program can tell which it is.
+TEST(LiveEndsTest, VersionSaysWhetherTheProgramHasCudaKernels) {
+  Processes swarm;
+  const std::string kernels = std::string(SHOAL_WITH_CUDA ? "" : "not ") + "in this build: ";
+  EXPECT_EQ(run(swarm, {"version"}), 0);
+  EXPECT_TRUE(says(swarm.output("once"), "\nCUDA kernels " + kernels)) << swarm.output("once");
+  EXPECT_EQ(run(swarm, {"--json", "version"}), 0);
+  EXPECT_TRUE(says(swarm.output("once"), "\"CUDA kernels\":\"" + kernels)) << swarm.output("once");
+}
+
 TEST(LiveEndsTest, ATextThatIsNoFileIsNamedAndNotWaitedFor) {
   Processes swarm;
   const std::string text = ScratchFolder::read(swarm.write_run({}));
