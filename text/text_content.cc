@@ -15,7 +15,7 @@ struct Kind {
   std::size_t at;
   std::string_view bytes, what, command;
 };
-// A text may begin as the upper ones do: they count where bytes follow that no text has.
+// A text may begin as the upper ones do: they count where a control character follows soon.
 constexpr std::size_t kPrintableKinds = 9;
 constexpr std::string_view kTable =
     "python3 -c 'import pandas; pandas.READ(\"@\").to_json(\"@.jsonl\", orient=\"records\", lines=True)'";
@@ -61,13 +61,17 @@ constexpr std::array kKinds = std::to_array<Kind>({
 
 bool is_control(char32_t c) { return (c < 0x20 && !(c >= 0x08 && c <= 0x0D) && c != 0x1B && c != 0x1A) || c == 0x7F; }
 
-// Bytes that no text has: control characters, and what is no UTF-8.
-std::size_t foreign_bytes(std::string_view text) {
+// No byte of a longer character is one.
+std::size_t controls_in(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return is_control(static_cast<unsigned char>(c)); }));
+}
+
+// What no text has: control characters, and what is no UTF-8.
+std::size_t foreign_in(std::string_view text) {
   std::uint64_t replaced = 0;
-  const std::string valid = with_replacements(whole_characters(text), &replaced);
-  const auto controls = std::ranges::count_if(
-      valid, [](char c) { return is_control(static_cast<unsigned char>(c)); });  // no byte of a longer character is one
-  return replaced + static_cast<std::size_t>(controls);
+  with_replacements(whole_characters(text), &replaced);
+  return replaced + controls_in(text);
 }
 
 // Whether each pair of bytes is a character of a text, or half a pair of one.
@@ -96,11 +100,11 @@ TextContent utf16(bool big, std::size_t mark_bytes) {
 
 TextContent judge_content(ByteView begin) {
   const std::string_view text(reinterpret_cast<const char*>(begin.data()), std::min(begin.size(), kJudgedBytes));
-  const std::size_t foreign = foreign_bytes(text);
+  const bool controls_soon = controls_in(text.substr(0, 512)) > 0;
   for (std::size_t i = 0; i < kKinds.size(); ++i) {
     const Kind& kind = kKinds[i];
     if (text.size() <= kind.at || !text.substr(kind.at).starts_with(kind.bytes)) continue;
-    if (i < kPrintableKinds && foreign == 0) continue;
+    if (i < kPrintableKinds && !controls_soon) continue;
     const bool table = kind.command.starts_with("read_");
     std::string command(table ? kTable : kind.command);
     if (table) command.replace(command.find("READ"), 4, kind.command);
@@ -108,6 +112,7 @@ TextContent judge_content(ByteView begin) {
   }
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) return utf16(text[0] == '\xFE', 2);
   if (text.starts_with("\xEF\xBB\xBF")) return {.mark_bytes = 3};
+  const std::size_t foreign = foreign_in(text);
   if (foreign <= text.size() / 10) return {};
   std::array<std::size_t, 2> zeros{};
   for (std::size_t i = 0; i < text.size(); ++i) zeros[i % 2] += text[i] == 0 ? 1 : 0;

@@ -99,8 +99,9 @@ TEST(ContentTest, APointerOfGitLfsIsNoText) {
 
 TEST(ContentTest, TextThatBeginsAsAnotherKindIsText) {
   ScratchFolder folder;
-  for (const std::string text : {"PAR1 is how it begins", "BZh", "MZ\n", "ORCA", "Obj", "PK", "Rar!", "\x1B[1mbold", "",
-                                 "\n", "\xC3\xA9\xC3\xA9", "a\fb\tc\b", "ab\xE9", "\xEF\xBB"}) {
+  for (const std::string text :
+       {"PAR1 is how it begins", "BZh", "MZ\n", "ORCA", "Obj", "PK", "Rar!", "ORCHID caf\xE9 bar", "\x1B[1mbold", "",
+        "\n", "\xC3\xA9\xC3\xA9", "a\fb\tc\b", "ab\xE9", "\xEF\xBB"}) {
     EXPECT_EQ(judge_content(view_of(text)).form, TextContent::Form::kUtf8) << text;
     EXPECT_TRUE(read(folder.write("x", text)).ok()) << text;
   }

@@ -92,10 +92,11 @@ TEST_P(CutTest, IdsOfThePiecesAreThoseOfTheWhole) {
       }
     }
   }
-  EXPECT_GT(pieces_made, 2000u);
+  EXPECT_GT(pieces_made, 1000u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Tokenizers, CutTest, testing::Values("gpt2", "llama3", "qwen2", "smollm", "other_splits"),
+INSTANTIATE_TEST_SUITE_P(Tokenizers, CutTest,
+                         testing::Values("gpt2", "llama3", "qwen2", "smollm", "o200k", "inner_marks", "other_splits"),
                          [](const auto& info) { return info.param; });
 
 // Digits in threes from the right hang on all that follow; a word is cut only where its pattern ends.
