@@ -4,7 +4,6 @@
 #include <optional>
 #include <string_view>
 
-#include "common/check.h"
 #include "common/os/posix_file.h"
 #include "text/json_documents.h"
 #include "text/text_source.h"

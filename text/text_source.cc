@@ -3,8 +3,11 @@
 #include "text/utf8.h"
 
 namespace shoal {
+namespace {
 
 constexpr std::size_t kReadBytes = 256u << 10;
+
+}  // namespace
 
 Result<TextSource> TextSource::open(const std::string& path) {
   SHOAL_ASSIGN(auto bytes, ByteSource::open(path));

@@ -69,19 +69,19 @@ class CutTest : public testing::TestWithParam<std::string> {
 TEST_P(CutTest, IdsOfThePiecesAreThoseOfTheWhole) {
   std::size_t pieces_made = 0;
   for (std::size_t s = 0; s <= scripts().size(); ++s) {
-    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    for (std::uint64_t seed = 0; seed < 2; ++seed) {
       std::string text;
       if (s < scripts().size()) {
-        text = text_of(scripts()[s].parts, seed, 4000);
+        text = text_of(scripts()[s].parts, seed, 2500);
       } else {
         for (std::uint64_t i = 0; i < 12; ++i)
-          text += text_of(scripts()[mix64(seed, i) % s].parts, i, 1 + mix64(i) % 700);
+          text += text_of(scripts()[mix64(seed, i) % s].parts, i, 1 + mix64(i) % 400);
       }
       // Cut within no character.
       while (!is_utf8(text)) text.pop_back();
       const Ids whole = encoded(tokenizer_, text);
-      for (const std::size_t most : {40u, 170u, 900u, 2500u}) {
-        for (const std::size_t ahead : {20u, 4000u}) {
+      for (const std::size_t most : {40u, 170u, 1500u}) {
+        for (const std::size_t ahead : {20u, 1000u}) {
           Ids ids;
           const auto pieces = pieces_of(tokenizer_, text, most, ahead);
           for (const std::string_view piece : pieces) tokenizer_.encode(piece, ids);
@@ -92,7 +92,7 @@ TEST_P(CutTest, IdsOfThePiecesAreThoseOfTheWhole) {
       }
     }
   }
-  EXPECT_GT(pieces_made, 1000u);
+  EXPECT_GT(pieces_made, 800u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tokenizers, CutTest,

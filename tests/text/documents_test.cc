@@ -245,7 +245,7 @@ TEST_F(DocumentsTest, KnowsWhoseBytesAreTheText) {
                                        {std::string("t\0e\0x\0t\0", 8), false},
                                        {R"({"text":"a"})", false}})
     EXPECT_EQ(*DocumentReader::is_plain_text(folder_.write("x", content)), plain) << content;
-  EXPECT_EQ(DocumentReader::is_plain_text(folder_.write("x", "BZh91AY&SY\x9c")).code(), ErrorCode::kInput);
+  EXPECT_EQ(DocumentReader::is_plain_text(folder_.write("x", "BZh91AY&SY\x01\x9c")).code(), ErrorCode::kInput);
 }
 
 TEST_F(DocumentsTest, CountsTheBytesOfTheFilesThemselves) {
