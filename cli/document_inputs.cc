@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "common/log.h"
 #include "common/os/stop_signals.h"
 #include "common/program/outcome.h"
 #include "common/status_line.h"
@@ -12,10 +13,12 @@
 namespace shoal {
 
 void add_document_inputs(Command& command, DocumentInputs& inputs) {
-  command.add_option("inputs", inputs.files, "text files, a document each; .jsonl: one a line; also .gz and .zst")
+  command
+      .add_option("inputs", inputs.files,
+                  "text files, a document each; of JSON: one an object; also packed (gzip, zstd)")
       .required()
       .type_name("IN");
-  command.add_option("--field", inputs.field, "of .jsonl: the field with the document (default: text)");
+  command.add_option("--field", inputs.field, "of JSON: the field with the document (default: text)");
   command.add_option("--documents", inputs.documents, "of other files: each is a document (default), or each line")
       .one_of({"files", "lines"});
 }
@@ -26,7 +29,8 @@ Result<Prepared> prepare_with(const std::string& tokenizer, PrepareOptions optio
       .encode = [&](std::string_view text, std::vector<std::uint32_t>& ids) { loaded.encode(text, ids); },
       .vocabulary = loaded.vocabulary(),
       .end_of_text = loaded.end_of_text(),
-      .digest = loaded.digest()};
+      .digest = loaded.digest(),
+      .cut = [&](std::string_view text, std::size_t most) { return loaded.safe_cut(text, most); }};
   listen_for_stop();
   HeadwayMeter meter;
   options.tokenizer = tokenizer;
@@ -37,7 +41,16 @@ Result<Prepared> prepare_with(const std::string& tokenizer, PrepareOptions optio
   };
   auto prepared = prepare_text(encoder, options);
   end_status();
+  if (prepared.ok()) say_replaced(prepared->replaced);
   return prepared;
+}
+
+void say_replaced(std::uint64_t replaced) {
+  if (replaced > 0)
+    log_warning(
+        replaced,
+        " places of the texts are no UTF-8 and were read as U+FFFD. HINT: iconv -f ENCODING -t UTF-8 makes UTF-8 "
+        "of text in another encoding");
 }
 
 int fail_or_stopped(const Error& error) {

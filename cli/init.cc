@@ -61,10 +61,6 @@ std::string name_for(const std::string& text) {
   return name.empty() ? "run" : name;
 }
 
-bool holds_documents(const std::string& text) {
-  return text.ends_with(".gz") || text.ends_with(".zst") || text.ends_with(".jsonl");
-}
-
 // What the text is made of: a file of ids, and how many of them there are.
 struct TextOfRun {
   std::string path;
@@ -98,9 +94,11 @@ Result<TextOfRun> text_of(const InitArguments& arguments) {
     return make_error(ErrorCode::kInput, arguments.text +
                                              " has ids, and nothing says of how many. HINT: --tokenizer FILE, the one "
                                              "that made them");
-  if (arguments.tokenizer.empty() && holds_documents(arguments.text))
+  if (arguments.tokenizer.empty()) {
+    SHOAL_ASSIGN(const bool plain, DocumentReader::is_plain_text(arguments.text));
+    if (plain) return TextOfRun{arguments.text};
     return make_error(ErrorCode::kInput, arguments.text + " is no plain text. HINT: --tokenizer FILE makes ids of it");
-  if (arguments.tokenizer.empty()) return TextOfRun{arguments.text};
+  }
   if (!has_ids) return prepare_beside(arguments);
   SHOAL_ASSIGN(const Tokenizer tokenizer, Tokenizer::load(arguments.tokenizer));
   const DType needed = tokenizer.vocabulary() > ids_of_width(DType::kU16) ? DType::kU32 : DType::kU16;

@@ -30,7 +30,11 @@ Status read_all(const DocumentInputs& inputs, BpeTrainer& trainer) {
   Piece piece;
   while (true) {
     SHOAL_ASSIGN(const bool given, reader.next(piece));
-    if (!given) return {};
+    if (!given) {
+      end_status();
+      say_replaced(reader.replaced());
+      return {};
+    }
     if (stop_wanted()) return make_error(ErrorCode::kInterrupted, "no tokenizer was written: interrupted");
     trainer.add(piece.text);
     show_headway(meter, {.what = "counting words", .done = reader.taken(), .total = total, .bytes = true});

@@ -74,12 +74,13 @@ std::vector<Part> cut_parts(const SplitStep& step, std::string_view text, MatchR
 
 // One call: a piece that leaves a step goes through the next ones before the step goes on.
 struct PreTokenizer::Run {
-  const std::vector<PreStep>& steps;
+  std::span<const PreStep> steps;
   MatchRoom& room;
   const Take& take;
+  const bool& over;  // no more pieces are wanted
 
   void piece(std::size_t step, std::string_view text, bool at_start) const {
-    if (text.empty()) return;
+    if (text.empty() || over) return;
     if (step == steps.size()) return take(text);
     std::visit([&](const auto& kind) { apply(kind, step + 1, text, at_start); }, steps[step]);
   }
@@ -94,7 +95,7 @@ struct PreTokenizer::Run {
   // The usual case, without a list.
   void isolate(const SplitStep& step, std::size_t next, std::string_view text, bool at_start) const {
     std::size_t done = 0;
-    while (const auto match = step.pattern.find(text, done, room)) {
+    while (const auto match = over ? std::nullopt : step.pattern.find(text, done, room)) {
       piece(next, text.substr(done, match->begin - done), at_start && done == 0);
       piece(next, text.substr(match->begin, match->end - match->begin), at_start && match->begin == 0);
       done = match->end;
@@ -117,7 +118,25 @@ struct PreTokenizer::Run {
 };
 
 void PreTokenizer::cut(std::string_view text, bool at_start, MatchRoom& room, const Take& take) const {
-  Run{steps_, room, take}.piece(0, text, at_start);
+  const bool over = false;
+  Run{steps_, room, take, over}.piece(0, text, at_start);
+}
+
+std::optional<std::size_t> PreTokenizer::first_end(std::string_view text, MatchRoom& room) const {
+  const auto changes = [](const PreStep& step) { return !std::holds_alternative<SplitStep>(step); };
+  const auto splits = static_cast<std::size_t>(std::ranges::find_if(steps_, changes) - steps_.begin());
+  std::size_t end = text.size();
+  bool over = false;
+  const Take take = [&](std::string_view piece) {
+    const auto begin = static_cast<std::size_t>(piece.data() - text.data());
+    end = begin > 0 ? begin : piece.size();
+    over = true;
+  };
+  room.watch_end(text.data() + text.size());
+  Run{std::span(steps_).first(splits), room, take, over}.piece(0, text, true);
+  const bool reached = room.reached_end() || end == text.size();
+  room.watch_end(nullptr);
+  return reached ? std::nullopt : std::optional(end);
 }
 
 }  // namespace shoal

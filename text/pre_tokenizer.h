@@ -2,6 +2,8 @@
 // Cuts a text into the pieces within which tokens are merged, step by step, as `tokenizers` does.
 // Immutable; thread-safe.
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -38,6 +40,10 @@ class PreTokenizer {
   // Gives the pieces of `text` to `take`, in order; none is empty. `at_start`: whether it begins the whole text.
   // REQUIRES: valid UTF-8.
   void cut(std::string_view text, bool at_start, MatchRoom& room, const Take& take) const;
+  // Where the text that is cut from `text` on ends its first piece, or begins it, if that is behind `text`'s begin;
+  // nothing: more text behind `text` could change it. By the steps up to the first one that puts something in; the
+  // others see single pieces. REQUIRES: valid UTF-8, not empty.
+  std::optional<std::size_t> first_end(std::string_view text, MatchRoom& room) const;
 
  private:
   struct Run;

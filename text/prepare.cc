@@ -31,7 +31,8 @@ class Encoders {
   Encoders(const TextEncoder& encoder, const PrepareOptions& options)
       : encoder_(encoder),
         end_of_text_(options.end_of_text ? encoder.end_of_text : std::nullopt),
-        reader_(options.inputs, options.documents),
+        reader_(options.inputs,
+                {.field = options.documents.field, .lines = options.documents.lines, .cut = encoder.cut}),
         ahead_(kAhead * options.threads),
         running_(options.threads) {
     for (unsigned i = 0; i < options.threads; ++i) threads_.emplace_back([this] { work(); });
@@ -70,6 +71,8 @@ class Encoders {
     const std::lock_guard lock(mutex_);
     return taken_;
   }
+  // REQUIRES: all batches are out.
+  std::uint64_t replaced() const { return reader_.replaced(); }
 
  private:
   static constexpr std::uint64_t kAhead = 4;
@@ -191,6 +194,7 @@ Result<Prepared> prepare_text(const TextEncoder& encoder, const PrepareOptions& 
     prepared.empty_documents += turn.batch->empty;
     prepared.text_bytes += turn.batch->bytes;
   }
+  prepared.replaced = encoders.replaced();
   if (writer.tokens() == 0)
     return make_error(ErrorCode::kInput, "the inputs have no text: " + std::to_string(prepared.empty_documents) +
                                              " empty documents. HINT: are these the files that you meant?");

@@ -24,6 +24,8 @@ struct TextEncoder {
   std::uint32_t vocabulary = 0;
   std::optional<std::uint32_t> end_of_text = {};
   Digest digest = {};
+  // DocumentOptions::cut, for what `encode` does.
+  std::function<std::optional<std::size_t>(std::string_view text, std::size_t most)> cut = {};
 };
 
 struct PrepareOptions {
@@ -42,6 +44,7 @@ struct PrepareOptions {
 struct Prepared {
   TokenSidecar sidecar;
   std::uint64_t empty_documents = 0;  // were skipped
+  std::uint64_t replaced = 0;         // places that became U+FFFD
   std::uint64_t text_bytes = 0;
 };
 

@@ -46,6 +46,8 @@ struct MatchRoom::Parts {
   std::unique_ptr<pcre2_match_context, FreesContext> context{pcre2_match_context_create(nullptr)};
   std::unique_ptr<pcre2_jit_stack, FreesStack> stack{
       pcre2_jit_stack_create(kJitStackBytes, kJitStackBytesMax, nullptr)};
+  const char* watched_end = nullptr;
+  bool reached_end = false;
 };
 
 MatchRoom::MatchRoom() : parts_(std::make_unique<Parts>()) {
@@ -57,6 +59,12 @@ MatchRoom::MatchRoom() : parts_(std::make_unique<Parts>()) {
 MatchRoom::~MatchRoom() = default;
 MatchRoom::MatchRoom(MatchRoom&&) noexcept = default;
 MatchRoom& MatchRoom::operator=(MatchRoom&&) noexcept = default;
+
+void MatchRoom::watch_end(const char* end) {
+  parts_->watched_end = end;
+  parts_->reached_end = false;
+}
+bool MatchRoom::reached_end() const { return parts_->reached_end; }
 
 struct SplitPattern::Code {
   std::unique_ptr<pcre2_code, FreesCode> code;
@@ -85,7 +93,7 @@ Result<SplitPattern> SplitPattern::compile(const std::string& pattern) {
                       words_of(error) + " at byte " + std::to_string(place) + " of the pattern " + pattern);
   }
   // Without it the same code is interpreted.
-  code->machine_code = pcre2_jit_compile(code->code.get(), PCRE2_JIT_COMPLETE) == 0;
+  code->machine_code = pcre2_jit_compile(code->code.get(), PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD) == 0;
   return SplitPattern(std::move(code));
 }
 
@@ -99,15 +107,18 @@ std::optional<TextRange> SplitPattern::find(std::string_view text, std::size_t f
 std::optional<TextRange> SplitPattern::search(std::string_view text, std::size_t from, MatchRoom& room) const {
   pcre2_match_data* data = room.parts_->data.get();
   pcre2_match_context* context = room.parts_->context.get();
+  const bool watched = !text.empty() && text.data() + text.size() == room.parts_->watched_end;
+  const std::uint32_t options = watched ? PCRE2_PARTIAL_HARD : 0;
   int found = PCRE2_ERROR_JIT_STACKLIMIT;
   if (code_->machine_code) {
     // Unchecked: otherwise each call would read the whole text to see that it is UTF-8.
-    found = pcre2_jit_match(code_->code.get(), units_of(text), text.size(), from, 0, data, context);
+    found = pcre2_jit_match(code_->code.get(), units_of(text), text.size(), from, options, data, context);
   }
   if (found == PCRE2_ERROR_JIT_STACKLIMIT) {
-    found = pcre2_match(code_->code.get(), units_of(text), text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data,
-                        context);
+    found = pcre2_match(code_->code.get(), units_of(text), text.size(), from,
+                        options | PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data, context);
   }
+  if (found == PCRE2_ERROR_PARTIAL) room.parts_->reached_end = true;
   if (found < 0) return std::nullopt;
   const PCRE2_SIZE* range = pcre2_get_ovector_pointer(data);
   if (range[1] < range[0]) return std::nullopt;

@@ -18,6 +18,11 @@ class MatchRoom {
   MatchRoom(MatchRoom&&) noexcept;
   MatchRoom& operator=(MatchRoom&&) noexcept;
 
+  // From now on a search in a text that ends at `end` finds nothing where its answer could be another if more text
+  // followed, and reached_end() says so. Nullptr: no search does.
+  void watch_end(const char* end);
+  bool reached_end() const;
+
  private:
   friend class SplitPattern;
   struct Parts;

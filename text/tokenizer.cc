@@ -1,5 +1,6 @@
 #include "text/tokenizer.h"
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 
@@ -73,6 +74,8 @@ struct Tokenizer::Parts {
 
   void encode(std::string_view text, EncodeRoom& room, std::vector<std::uint32_t>& out) const;
   void encode_section(std::string_view text, bool at_start, EncodeRoom& room, std::vector<std::uint32_t>& out) const;
+  std::vector<bool> sure_cuts(std::string_view normal_text, std::size_t most, MatchRoom& room) const;
+  bool cuts_alike(std::string_view text, std::size_t at, EncodeRoom& room) const;
 
   std::vector<std::string> contents;  // by id, normalized where they are looked for so
   std::unordered_map<std::string, std::uint32_t> ids;
@@ -120,6 +123,28 @@ void Tokenizer::Parts::encode_section(std::string_view text, bool at_start, Enco
   }
 }
 
+// At which places up to `most` every cutting ends a piece, wherever in front of the place it began.
+std::vector<bool> Tokenizer::Parts::sure_cuts(std::string_view normal_text, std::size_t most, MatchRoom& room) const {
+  std::vector<bool> sure(normal_text.size() + 1);
+  std::size_t reach = 0;
+  for (std::size_t at = 0; at <= most && at < normal_text.size(); at += character_bytes(normal_text[at])) {
+    sure[at] = reach <= at && at > 0;
+    const auto end = pre_tokenizer.first_end(normal_text.substr(at), room);
+    if (!end) break;
+    reach = std::max(reach, at + *end);
+  }
+  return sure;
+}
+
+// Whether the ids of the two parts are those of the whole.
+bool Tokenizer::Parts::cuts_alike(std::string_view text, std::size_t at, EncodeRoom& room) const {
+  std::vector<std::uint32_t> whole, parts;
+  encode(text, room, whole);
+  encode(text.substr(0, at), room, parts);
+  encode(text.substr(at), room, parts);
+  return whole == parts;
+}
+
 Tokenizer::Tokenizer(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
 Tokenizer::~Tokenizer() = default;
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
@@ -151,6 +176,38 @@ void Tokenizer::encode(std::string_view text, std::vector<std::uint32_t>& ids) c
     parts_->encode(with_replacements(text), *room, ids);
   }
   parts_->give_back(std::move(room));
+}
+
+std::optional<std::size_t> Tokenizer::safe_cut(std::string_view text, std::size_t most) const {
+  constexpr std::size_t kAhead = 4 * kCutLookedBack;
+  constexpr int kTried = 64;
+  std::unique_ptr<EncodeRoom> room = parts_->take_room();
+  const auto character_begin = [&](std::size_t at) {
+    while (at < text.size() && at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+    return at;
+  };
+  std::optional<std::size_t> found;
+  int tried = 0;
+  for (std::size_t last = character_begin(std::min(most, text.size())); last > 0 && !found && tried < kTried;) {
+    const std::size_t begin = character_begin(last - std::min(last, kCutLookedBack));
+    const std::size_t end = character_begin(std::min(text.size(), last + kAhead));
+    const std::string_view window = text.substr(begin, end - begin);
+    std::string normal, front;
+    const std::string_view normal_window = parts_->normaliser.apply(window, normal);
+    const std::size_t normal_most = parts_->normaliser.apply(window.substr(0, last - begin), front).size();
+    const std::vector<bool> sure = parts_->sure_cuts(normal_window, normal_most, room->match);
+    for (std::size_t at = last; at > begin && !found && tried < kTried; at = character_begin(at - 1)) {
+      const std::string_view normal_front = parts_->normaliser.apply(window.substr(0, at - begin), front);
+      if (normal_front.size() > normal_window.size() || !sure[normal_front.size()] ||
+          !normal_window.starts_with(normal_front))
+        continue;
+      ++tried;
+      if (parts_->cuts_alike(window, at - begin, *room)) found = at;
+    }
+    last = begin;
+  }
+  parts_->give_back(std::move(room));
+  return found;
 }
 
 std::string Tokenizer::decode(std::span<const std::uint32_t> ids, bool with_special) const {

@@ -20,6 +20,7 @@
 namespace shoal {
 
 inline constexpr std::size_t kTokenizerBytesMax = 64u << 20;
+inline constexpr std::size_t kCutLookedBack = 1u << 10;
 
 class Tokenizer {
  public:
@@ -34,6 +35,12 @@ class Tokenizer {
   // Appends the ids of `text`. Bytes that are no UTF-8 are read as U+FFFD, one for each longest begin of a character,
   // as Python's decoding with errors="replace" does. The contents of added tokens in the text become those tokens.
   void encode(std::string_view text, std::vector<std::uint32_t>& ids) const;
+  // The last place up to `most` where `text`, behind which more may follow, can be cut: the ids of the two parts, one
+  // behind the other, are those of the whole. Proved by the tokenizer's own steps: wherever one begins to cut within
+  // kCutLookedBack in front of the place, it cuts there, too, and what it does so hangs on nothing behind `text`.
+  // Nothing where there is no such place, as of the kinds that put something in front of a text; and where a piece that
+  // is merged as one is longer than that. REQUIRES: valid UTF-8.
+  std::optional<std::size_t> safe_cut(std::string_view text, std::size_t most) const;
   // The text of ids, in UTF-8: a character that is cut becomes U+FFFD. Special tokens are left out unless
   // `with_special`; ids beyond the vocabulary give nothing.
   std::string decode(std::span<const std::uint32_t> ids, bool with_special = false) const;

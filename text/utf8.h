@@ -24,6 +24,17 @@ inline std::size_t character_bytes(char lead) {
 }
 // The character at `at`. REQUIRES: valid UTF-8, at < text.size().
 char32_t character_at(std::string_view text, std::size_t at);
+// UTF-16: the unit that begins `bytes`, which has two at least; halves of a pair, and what they are together.
+inline char32_t utf16_unit(std::string_view bytes, bool big) {
+  const auto first = static_cast<unsigned char>(bytes[0]), second = static_cast<unsigned char>(bytes[1]);
+  return static_cast<char32_t>(big ? first << 8 | second : second << 8 | first);
+}
+inline bool is_first_half(char32_t unit) { return unit >= 0xD800 && unit < 0xDC00; }
+inline bool is_second_half(char32_t unit) { return unit >= 0xDC00 && unit < 0xE000; }
+inline char32_t joined_halves(char32_t first, char32_t second) {
+  return 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+}
+
 void append_character(std::string& text, char32_t character);
 
 }  // namespace shoal

@@ -160,7 +160,8 @@ Result<std::unique_ptr<ByteSource>> ByteSource::open(const std::string& path) {
   PlainSource plain(path, std::move(file));
   if (gzip || (path.ends_with(".gz") && !zstd))
     return std::unique_ptr<ByteSource>(std::make_unique<GzipSource>(std::move(plain)));
-  if (zstd || path.ends_with(".zst")) return std::unique_ptr<ByteSource>(std::make_unique<ZstdSource>(std::move(plain)));
+  if (zstd || path.ends_with(".zst"))
+    return std::unique_ptr<ByteSource>(std::make_unique<ZstdSource>(std::move(plain)));
   return std::unique_ptr<ByteSource>(std::make_unique<PlainSource>(std::move(plain)));
 }
 

@@ -3,9 +3,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "common/os/posix_file.h"
+#include "text/text_content.h"
 
 namespace shoal {
 namespace {
@@ -25,6 +27,34 @@ Status check_ids(ByteView bytes, std::size_t begin, DType width, std::uint32_t v
                                     : ""));
   }
   return {};
+}
+
+// Every second id of 16 bits is below 4, and not all are: ids of a vocabulary of up to 262,144 that have 32.
+bool are_wider(ByteView bytes) {
+  constexpr std::size_t kLookedAt = 1u << 16, kFew = 16;
+  const std::size_t pairs = std::min(bytes.size() / 4, kLookedAt);
+  bool low = false;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    if (id_at(bytes, DType::kU16, 2 * i + 1) >= 4) return false;
+    low = low || id_at(bytes, DType::kU16, 2 * i) >= 4;
+  }
+  return low && pairs >= kFew && bytes.size() % 4 == 0;
+}
+
+// Where ids without a header begin, by what the bytes themselves tell. Any bytes may be learned, but nobody means to
+// learn those of a packed text.
+Result<std::size_t> begin_of_ids(ByteView bytes, DType width, const std::string& origin) {
+  if (width == DType::kU16 && are_wider(bytes))
+    return make_error(ErrorCode::kInput,
+                      origin +
+                          ": every second id of 16 bits is 0, as in a file of ids of 32 bits. Set [data] width = "
+                          "\"u32\"");
+  if (width != DType::kU8) return std::size_t{0};
+  const TextContent content = judge_content(bytes.first(std::min(bytes.size(), kJudgedBytes)));
+  if (content.form == TextContent::Form::kUtf8 || content.form == TextContent::Form::kNotUtf8)
+    return content.mark_bytes;
+  return make_error(ErrorCode::kInput, not_plain_text(origin, content) +
+                                           "; or `shoal data prepare` makes a file of ids of a text, packed or not");
 }
 
 Result<Bytes> map_file(const std::string& path) {
@@ -79,7 +109,10 @@ Result<TokenFile> TokenFile::from_bytes(Bytes bytes, DType width, std::uint32_t 
   SHOAL_CHECK(holds_ids(width));
   SHOAL_ASSIGN(const auto header, read_llmc_header(bytes, bytes.size(), origin));
   if (header && header->width != width) return another_width(origin, "its header tells of", header->width, width);
-  const std::size_t begin = header ? kLlmcHeaderBytes : 0;
+  std::size_t begin = kLlmcHeaderBytes;
+  if (!header) {
+    SHOAL_ASSIGN(begin, begin_of_ids(bytes, width, origin));
+  }
   TokenFile file;
   file.path_ = origin;
   file.header_ = header ? TokenHeader::kLlmc : TokenHeader::kNone;

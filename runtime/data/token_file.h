@@ -1,6 +1,7 @@
 #pragma once
 // One file of a run's text: token ids of 8, 16 or 32 bits, little-endian, mapped read-only; alone, or behind the header
-// of llm.c's shards (text/token_format.h). What the header and the sidecar FILE.json say must fit what is expected.
+// of llm.c's shards (text/token_format.h); or a text whose bytes are the ids, without the byte order mark. What the
+// header and the sidecar FILE.json say must fit what is expected, and so must what the bytes tell of themselves.
 // Owns the mapping. Immutable once open; thread-safe. The file must not be cut while it is open.
 #include <cstdint>
 #include <memory>
@@ -19,7 +20,8 @@ class TokenFile {
  public:
   // Reads the file once for its digest, and once more when the width allows ids beyond the vocabulary. ERRORS:
   // kMissing, kIo, kTooLarge, kInput (a size that is no whole number of ids, an id not below `vocabulary`: with offset
-  // and the likely cause; a header or a sidecar that says otherwise; no regular file, or an empty one).
+  // and the likely cause; a header or a sidecar that says otherwise; ids of 16 bits that were written as ids of 32;
+  // ids of 8 bits that are packed, UTF-16 or another kind of file that has a name; no regular file, or an empty one).
   static Result<TokenFile> open(const std::string& path, DType width, std::uint32_t vocabulary);
   // For text that is in memory already; it has no sidecar.
   static Result<TokenFile> from_bytes(Bytes bytes, DType width, std::uint32_t vocabulary, const std::string& origin);

@@ -67,7 +67,6 @@ TEST_F(DocumentsTest, LinesOfJsonHaveTheirTextInAField) {
 TEST_F(DocumentsTest, ABadLineOfJsonIsNamedByFileAndLine) {
   for (const auto& [line, why] : {std::pair<std::string, std::string>("{\"text\":\"a\"", "is no JSON from column"),
                                   {"{\"text\":\"a\"} {}", "is no JSON from column"},
-                                  {"{\"text\":\"\xff\"}", "is no JSON from column"},
                                   {"{\"test\":\"a\"}", "has no field \"text\""},
                                   {"{\"a\":{\"text\":\"a\"}}", "has no field \"text\""},
                                   {"{\"text\":null}", "has no text as field \"text\""},
@@ -92,7 +91,7 @@ TEST_F(DocumentsTest, ALineOfJsonIsBounded) {
   EXPECT_THAT(more.error().message, HasSubstr("more.jsonl:1: the line has more than 64 MiB"));
 }
 
-TEST_F(DocumentsTest, PackedFilesAreReadByTheirEnding) {
+TEST_F(DocumentsTest, PackedFilesAreReadWhateverTheirName) {
   const std::string text = long_text(3u << 20);
   EXPECT_THAT(*read("a.txt.gz", gzip_of(text)), ElementsAre(text));
   EXPECT_THAT(*read("two.txt.gz", gzip_of("one, ") + gzip_of("two")), ElementsAre("one, two"));
@@ -101,6 +100,9 @@ TEST_F(DocumentsTest, PackedFilesAreReadByTheirEnding) {
   EXPECT_THAT(*read("c.jsonl.gz", gzip_of("{\"text\":\"a\"}\n{\"text\":\"b\"}\n")), ElementsAre("a", "b"));
   EXPECT_THAT(*read("d.jsonl.zst", zstd_of("{\"text\":\"a\"}\n")), ElementsAre("a"));
   EXPECT_THAT(*read("e.txt.gz", gzip_of("")), ElementsAre(""));
+  for (const char* name : {"f", "f.txt", "f.gz", "f.zst"})
+    for (const std::string& packed : {gzip_of("text"), zstd_of("text")})
+      EXPECT_THAT(*read(name, packed), ElementsAre("text")) << name;
 }
 
 TEST_F(DocumentsTest, APackedFileThatIsCutOrChangedIsNamed) {
@@ -162,6 +164,88 @@ TEST_F(DocumentsTest, ATextWithoutBlanksIsCutBetweenCharacters) {
   ASSERT_TRUE(*reader.next(piece));
   EXPECT_EQ(piece.text.size(), kPieceBytesMax - 1);
   EXPECT_EQ((*read("a.txt", text)), Documents{text});
+}
+
+// What common writers put into lines of JSON, and what each line's text then is.
+TEST_F(DocumentsTest, LinesOfJsonAreReadAsProgramsWriteThem) {
+  for (const auto& [line, text, replaced] :
+       {std::tuple<std::string, std::string, std::uint64_t>{R"({"text":"a \ud83d b"})", "a \ufffd b", 1},
+        {R"({"text":"a \ude00 b"})", "a \ufffd b", 1},
+        {R"({"text":"\ud83d\ud83d\ude00"})", "\ufffd\U0001F600", 1},
+        {R"({"text":"\uD83D\u0041"})", "\ufffdA", 1},
+        {R"({"text":"\\ud83d \ud83d"})", "\\ud83d \ufffd", 1},
+        {R"({"note":"\udfff","text":"x"})", "x", 1},
+        {"{\"text\":\"caf\xe9\"}", "caf\ufffd", 1},
+        {"{\"\xe9\":1,\"text\":\"x\"}", "x", 1},
+        {R"({"score":NaN,"text":"NaN"})", "NaN", 0},
+        {R"({"s":[Infinity,{"t":-Infinity}],"text":"\"Infinity"})", "\"Infinity", 0},
+        {R"({"text":"\ud83d\ude00"})", "\U0001F600", 0}}) {
+    DocumentReader reader({folder_.write("w.jsonl", "{\"text\":\"a\"}\n" + line + "\n{\"text\":\"b\"}\n")}, {});
+    Piece piece;
+    ASSERT_TRUE(*reader.next(piece));
+    const auto given = reader.next(piece);
+    ASSERT_TRUE(given.ok()) << line << ": " << given.error().message;
+    EXPECT_EQ(piece.text, text) << line;
+    EXPECT_TRUE(*reader.next(piece) && piece.text == "b" && !*reader.next(piece)) << line;
+    EXPECT_EQ(reader.replaced(), replaced) << line;
+  }
+  EXPECT_EQ(read("n.jsonl", R"({"text":NaN})").code(), ErrorCode::kMalformed);
+}
+
+TEST_F(DocumentsTest, JsonIsKnownByItsContent) {
+  const std::string one = R"({"id":1,"text":"a {b}"})", two = R"({"text":"c]","list":[{"text":"no"}]})";
+  for (const std::string& content :
+       {one + "\n" + two + "\n", one + "\r\n\r\n" + two, one + "\r" + two, one + two, "[" + one + "," + two + "]",
+        " [\n  " + one + ",\n  " + two + "\n]\n", "\xEF\xBB\xBF" + one + "\n" + two,
+        "{\n \"text\":\n \"a {b}\"\n}\n{\n \"text\": \"c]\"}"}) {
+    for (const char* name : {"j.json", "j.txt", "j"})
+      EXPECT_THAT(*read(name, content), ElementsAre("a {b}", "c]")) << name << ": " << content;
+    EXPECT_THAT(*read("j.json.gz", gzip_of(content)), ElementsAre("a {b}", "c]")) << content;
+  }
+  EXPECT_THAT(*read("one.json", R"({"text":"a"})"), ElementsAre("a"));
+  EXPECT_THAT(*read("a.jsonl", "[" + one + "," + two + "]"), ElementsAre("a {b}", "c]"));
+  for (const std::string text : {"[1] a note", "[{see}] b", "{ x }", R"({"name":"a package of code"})",
+                                 "{\"a\" is no JSON", "{\\bf bold}", "[]", "[", "{"})
+    EXPECT_THAT(*read("t.txt", text), ElementsAre(text)) << text;
+  const auto other = read("o.json", one + "\n{\"body\":\"x\"}\n");
+  EXPECT_EQ(other.code(), ErrorCode::kMalformed);
+  EXPECT_THAT(other.error().message, HasSubstr("o.json:2: the line has no field \"text\""));
+  EXPECT_THAT(read("p.json", "[" + one + ",{\"body\":\"x\"}]").error().message,
+              HasSubstr("p.json: object 2: it has no"));
+  EXPECT_EQ(read("q.json", "[" + one + ",7]").code(), ErrorCode::kMalformed);
+  EXPECT_EQ(read("r.json", "[" + one + ",{\"text\":").code(), ErrorCode::kMalformed);
+}
+
+TEST_F(DocumentsTest, CarriageReturnsEndLinesToo) {
+  for (const char* end : {"\n", "\r", "\r\n"})
+    EXPECT_THAT(*read("l.txt", "one" + std::string(end) + end + "two" + end, {.lines = true}),
+                ElementsAre("one", "", "two"));
+}
+
+TEST_F(DocumentsTest, WhatUtf8CannotSayIsCounted) {
+  const std::string path = folder_.write("latin.txt", std::string(1000, 'x') + "\xe9t\xe9");
+  DocumentReader reader({path, path}, {});
+  Piece piece;
+  ASSERT_TRUE(*reader.next(piece));
+  EXPECT_EQ(piece.text, std::string(1000, 'x') + "\ufffdt\ufffd");
+  ASSERT_TRUE(*reader.next(piece));
+  EXPECT_EQ(reader.replaced(), 4u);
+}
+
+TEST_F(DocumentsTest, ZerosBehindPackedTextAreNone) {
+  for (const std::size_t zeros : {1, 511, 300'000})
+    EXPECT_THAT(*read("z.txt.gz", gzip_of("one, ") + gzip_of("two") + std::string(zeros, '\0')),
+                ElementsAre("one, two"));
+  EXPECT_EQ(read("z.txt.gz", gzip_of("one") + std::string(9, '\0') + "more").code(), ErrorCode::kCorrupt);
+}
+
+TEST_F(DocumentsTest, KnowsWhoseBytesAreTheText) {
+  for (const auto& [content, plain] : {std::pair<std::string, bool>("text", true),
+                                       {gzip_of("text"), false},
+                                       {std::string("t\0e\0x\0t\0", 8), false},
+                                       {R"({"text":"a"})", false}})
+    EXPECT_EQ(*DocumentReader::is_plain_text(folder_.write("x", content)), plain) << content;
+  EXPECT_EQ(DocumentReader::is_plain_text(folder_.write("x", "BZh91AY&SY\x01\x9c")).code(), ErrorCode::kInput);
 }
 
 TEST_F(DocumentsTest, CountsTheBytesOfTheFilesThemselves) {

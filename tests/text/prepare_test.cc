@@ -114,30 +114,38 @@ TEST_F(PrepareTest, ManyThreadsWriteWhatOneDoes) {
   EXPECT_EQ(ScratchFolder::read(sidecar_path(one.out)), told);
 }
 
-// A long document is encoded in pieces, and byte-level BPE gives the ids of the whole.
+// A long document is encoded in pieces, also one without a letter or blank of Latin script at any end of a line.
 TEST_F(PrepareTest, TheIdsOfALongDocumentAreThoseOfTheWhole) {
-  std::string text;
-  for (std::uint64_t i = 0; text.size() < 3 * kPieceBytesMax; ++i)
-    text += (i % 7 == 0    ? "It's 12345, "
-             : i % 11 == 0 ? "\n\n  Ab"
-                           : "word") +
-            std::to_string(mix64(i) % 50) + " so on ";
-  const std::string path = folder_.write("long.txt", text);
+  std::string mixed, cyrillic = "11";
+  for (std::uint64_t i = 0; mixed.size() < 3 * kPieceBytesMax; ++i)
+    mixed += (i % 7 == 0    ? "It's 12345, "
+              : i % 11 == 0 ? "\n\n  Ab"
+                            : "word") +
+             std::to_string(mix64(i) % 50) + " so on ";
+  while (cyrillic.size() < 3 * kPieceBytesMax) cyrillic += "вода берег лодка.\n\n";
   for (const char* name : {"gpt2", "llama3", "qwen2", "smollm", "o200k"}) {
     const auto tokenizer = Tokenizer::load(SHOAL_SOURCE_DIR "/tests/text/golden/" + std::string(name) + ".json");
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
     const TextEncoder encoder{
         .encode = [&](std::string_view piece, std::vector<std::uint32_t>& into) { tokenizer->encode(piece, into); },
-        .vocabulary = tokenizer->vocabulary()};
-    PrepareOptions wanted = options({path});
-    wanted.end_of_text = false;
-    const auto prepared = prepare_text(encoder, wanted);
-    ASSERT_TRUE(prepared.ok()) << prepared.error().message;
-    EXPECT_EQ(prepared->sidecar.documents, 1u);
-    std::vector<std::uint32_t> whole;
-    tokenizer->encode(text, whole);
-    EXPECT_TRUE(ids() == whole) << name;
+        .vocabulary = tokenizer->vocabulary(),
+        .cut = [&](std::string_view piece, std::size_t most) { return tokenizer->safe_cut(piece, most); }};
+    for (const std::string& text : {mixed, cyrillic}) {
+      PrepareOptions wanted = options({folder_.write("long.txt", text)});
+      wanted.end_of_text = false;
+      const auto prepared = prepare_text(encoder, wanted);
+      ASSERT_TRUE(prepared.ok()) << prepared.error().message;
+      EXPECT_EQ(prepared->sidecar.documents, 1u);
+      std::vector<std::uint32_t> whole;
+      tokenizer->encode(text, whole);
+      EXPECT_TRUE(ids() == whole) << name;
+    }
   }
+}
+
+TEST_F(PrepareTest, TellsHowOftenUtf8CouldNotSayIt) {
+  const std::string text = folder_.write("a.txt", "caf\xe9"), lines = folder_.write("b.jsonl", R"({"text":"\ud83d"})");
+  EXPECT_EQ(prepare_text(bytes_encoder(), options({text, lines, text}))->replaced, 3u);
 }
 
 TEST_F(PrepareTest, OneThatIsInterruptedLeavesWhatWasThere) {
