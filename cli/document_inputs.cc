@@ -25,7 +25,7 @@ void add_document_inputs(Command& command, DocumentInputs& inputs) {
 Result<Prepared> prepare_with(const std::string& tokenizer, PrepareOptions options) {
   SHOAL_ASSIGN(const Tokenizer loaded, Tokenizer::load(tokenizer));
   if (const std::string begin = begin_said(loaded.begin()); options.begin_of_text && !begin.empty())
-    log_info("each document", begin);
+    log_info("each document", begin, "; data prepare --no-bos leaves it out");
   const TextEncoder encoder{
       .encode = [&](std::string_view text, std::vector<std::uint32_t>& ids) { loaded.encode(text, ids); },
       .vocabulary = loaded.vocabulary(),

@@ -54,7 +54,8 @@ int report(const Generated& made, Duration took, bool json) {
 Result<Generated> write_text(const GenerateArguments& arguments, const TextCode& code, TextModel& model, bool json) {
   GenerateOptions options = arguments.options;
   options.begin = !arguments.no_bos;
-  if (const std::string begin = begin_said(code.begin()); options.begin && !begin.empty()) log_info("the text", begin);
+  if (const std::string begin = begin_said(code.begin()); options.begin && !begin.empty())
+    log_info("the text", begin, "; --no-bos leaves it out");
   if (!json) std::printf("%s", arguments.options.prompt.c_str());
   return generate(options, code, model, [json](const std::string& piece) {
     if (!json) {

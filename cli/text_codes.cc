@@ -9,8 +9,7 @@ namespace shoal {
 std::string begin_said(const std::vector<std::uint32_t>& begin) {
   std::string ids;
   for (const std::uint32_t id : begin) ids += " " + std::to_string(id);
-  return begin.empty() ? ""
-                       : " begins with" + ids + ", as the tokenizer's post-processor has it; --no-bos leaves it out";
+  return begin.empty() ? "" : " begins with" + ids + ", as the tokenizer's post-processor has it";
 }
 
 Result<TextCode> code_of(const TextCodeNeed& need) {
