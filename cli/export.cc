@@ -38,7 +38,7 @@ std::string tokenizer_path(const ExportArguments& arguments) {
 }
 
 // The contents that the tokenizer has, and the ids that they and the folders say.
-TextEnds known_ends(TextEnds said, const Tokenizer& tokenizer) {
+TextEnds known_ends(const TextEnds& said, const Tokenizer& tokenizer) {
   const auto content = [&](std::optional<std::uint32_t> id) {
     return id ? tokenizer.decode(std::array{*id}, true) : std::string();
   };

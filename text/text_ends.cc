@@ -16,7 +16,7 @@ constexpr std::size_t kEndsBytesMax = 16u << 20;
 // A member of an object in a file; null: there is none.
 Json member_of(const fs::path& file, const char* key) {
   const auto text = read_file(file.string(), kEndsBytesMax);
-  const Json json = text.ok() ? Json::parse(text->begin(), text->end(), nullptr, false) : Json();
+  const Json json = text.ok() ? Json::parse(text->data(), text->data() + text->size(), nullptr, false) : Json();
   return json.is_object() && json.contains(key) ? json.at(key) : Json();
 }
 
