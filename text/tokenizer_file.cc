@@ -214,7 +214,7 @@ Status read_template(const Json& processor, TokenizerFile& file) {
   return Status::success();
 }
 
-// Of other kinds than a template, alone or in a sequence, nothing is taken.
+// Nothing is taken of other kinds than a template, which may stand in a sequence.
 Status read_post_processor(const Json& processor, TokenizerFile& file) {
   if (!processor.is_object()) return Status::success();
   if (member(processor, "type") == "TemplateProcessing") return read_template(processor, file);
