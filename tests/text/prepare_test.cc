@@ -180,7 +180,9 @@ TEST_F(PrepareTest, EachDocumentBeginsAsTheTokenizerHasIt) {
   for (std::size_t i = 0; i < framed.size(); ++i) {
     const bool first = i == 0 || framed[i - 1] == kEnd;
     ASSERT_EQ(framed[i] == 298, first) << i;
-    if (first) ASSERT_EQ(framed[i + 1], 299u);
+    if (first) {
+      ASSERT_EQ(framed[i + 1], 299u);
+    }
   }
   wanted.begin_of_text = false;
   ASSERT_TRUE(prepare_text(encoder, wanted).ok());
