@@ -130,7 +130,7 @@ def shoal(*command):
 
 
 def logits_apart(bin_dir, folder, model, scratch):
-    longest = getattr(model.config, "sliding_window", None) or CONTEXT
+    longest = min(getattr(model.config, "sliding_window", None) or CONTEXT, model.config.max_position_embeddings)
     ids = torch.randint(VOCABULARY, (1, longest), generator=torch.Generator().manual_seed(3))
     (scratch / "ids").write_bytes(ids.to(torch.int32).numpy().tobytes())
     shoal(bin_dir / "shoal-bench", "logits", folder, "--tokens", scratch / "ids", "--out", scratch / "logits")
