@@ -10,6 +10,7 @@
 #include "cli/checkpoint_prune.h"
 #include "cli/program.h"
 #include "common/log.h"
+#include "common/os/new_files.h"
 #include "common/program/json_text.h"
 #include "common/program/outcome.h"
 #include "common/status_line.h"
@@ -178,6 +179,8 @@ int export_model(const ExportArguments& arguments, bool json) {
     return one.code() == ErrorCode::kInput ? fail(one.error(), kExitUsage) : fail(one.error());
   if (const Status fit = check_stages(newest.by_stage(), *specs, arguments.run_file); !fit.ok())
     return fail(fit.error());
+  NewFiles made;
+  made.expect(arguments.out);
   if (const Status probed = probe_save_folder(arguments.out); !probed.ok()) return fail(probed.error());
   std::map<std::uint16_t, Bytes> images;
   for (const auto& [stage, file] : newest.by_stage()) images[stage] = file.read->image;
@@ -187,6 +190,7 @@ int export_model(const ExportArguments& arguments, bool json) {
   });
   end_status();
   if (!saved.ok()) return fail(saved.error());
+  made.keep();
   print_export(newest.by_stage(), arguments, json);
   return kExitOk;
 }

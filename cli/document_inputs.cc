@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <thread>
 
+#include "cli/text_codes.h"
 #include "common/log.h"
 #include "common/os/stop_signals.h"
 #include "common/program/outcome.h"
 #include "common/status_line.h"
 #include "events/headway.h"
-#include "text/tokenizer.h"
+#include "text/text_ends.h"
 
 namespace shoal {
 
@@ -25,10 +26,13 @@ void add_document_inputs(Command& command, DocumentInputs& inputs) {
 
 Result<Prepared> prepare_with(const std::string& tokenizer, PrepareOptions options) {
   SHOAL_ASSIGN(const Tokenizer loaded, Tokenizer::load(tokenizer));
+  if (const std::string begin = begin_said(loaded.begin()); options.begin_of_text && !begin.empty())
+    log_info("each document", begin, "; data prepare --no-bos leaves it out");
   const TextEncoder encoder{
       .encode = [&](std::string_view text, std::vector<std::uint32_t>& ids) { loaded.encode(text, ids); },
       .vocabulary = loaded.vocabulary(),
-      .end_of_text = loaded.end_of_text(),
+      .begin = loaded.begin(),
+      .end_of_text = document_end(text_ends_of({}, tokenizer), loaded),
       .digest = loaded.digest(),
       .cut = [&](std::string_view text, std::size_t most) { return loaded.safe_cut(text, most); }};
   listen_for_stop();

@@ -21,8 +21,9 @@ void add_document_inputs(Command& command, DocumentInputs& inputs);
 // A subcommand of `data`, in a file of its own.
 void add_train_tokenizer(Command& group, Program& program);
 
-// prepare_text() with the tokenizer of this file, until a signal; its headway is the status of this process. No threads
-// named: one for each processor. Says what became U+FFFD. ERRORS: Tokenizer::load's, prepare_text()'s.
+// prepare_text() with the tokenizer of this file, and what the files beside it say of the end of a text, until a
+// signal; its headway is the status of this process. No threads named: one for each processor. Says what became U+FFFD. ERRORS:
+// Tokenizer::load's, prepare_text()'s.
 Result<Prepared> prepare_with(const std::string& tokenizer, PrepareOptions options);
 
 // A warning where places became U+FFFD.

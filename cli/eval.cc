@@ -27,12 +27,15 @@ struct EvalArguments {
   ComputeOptions compute;
 };
 
-// The text, held to the tokenizer that the model was trained with, and to no file: a model may be asked about any.
+// The text, held to the tokenizer that the model was trained with, and to no file: a model may be asked about any. Each
+// sequence is a sample of its own, so that the loss is of model and text alone, whatever batch the model was trained
+// in.
 TextFiles text_of(const EvalArguments& arguments, const RunConfig& config) {
   TextFiles files = config.text_files();
   files.paths = {arguments.text};
   files.validation = arguments.whole ? arguments.text : "";
   files.tokenizer = arguments.tokenizer;
+  files.sequences = 1;
   files.weights.clear();
   files.digests.clear();
   // Without the digest nobody knows whether the file belongs to this model.
@@ -42,11 +45,10 @@ TextFiles text_of(const EvalArguments& arguments, const RunConfig& config) {
   return files;
 }
 
-// How many bytes of text the targets of the first `limit` validation samples stand for (0 = of all); nothing: they are
-// ids of a tokenizer that nobody named.
-Result<std::optional<std::uint64_t>> bytes_of_targets(const Samples& samples, std::uint64_t limit,
-                                                      const TextFiles& files) {
-  const std::uint64_t count = limit == 0 ? samples.validation() : std::min(limit, samples.validation());
+// How many bytes of text the targets of the validation samples stand for; nothing: they are ids of a tokenizer that
+// nobody named.
+Result<std::optional<std::uint64_t>> bytes_of_targets(const Samples& samples, const TextFiles& files) {
+  const std::uint64_t count = samples.validation();
   if (files.width == DType::kU8 && files.tokenizer.empty()) return std::optional(count * samples.targets());
   if (files.tokenizer.empty()) return std::optional<std::uint64_t>();
   SHOAL_ASSIGN(const Tokenizer tokenizer, Tokenizer::load(files.tokenizer));
@@ -54,24 +56,26 @@ Result<std::optional<std::uint64_t>> bytes_of_targets(const Samples& samples, st
   for (std::uint32_t id = 0; id < bytes.size(); ++id)
     if (!tokenizer.is_special(id)) bytes[id] = tokenizer.bytes_of(id).size();
   std::uint64_t sum = 0;
-  const std::size_t row = std::size_t{files.positions} + 1;
   for (std::uint64_t i = 0; i < count; ++i) {
     const HostTensor tokens = samples.tokens(SampleId{samples.training() + i});
-    for (std::size_t at = 0; at < row * files.sequences; ++at) {
+    for (std::size_t at = 1; at <= files.positions; ++at) {
       const std::uint32_t id = id_at(tokens.bytes, tokens.dtype, at);
-      if (at % row > 0 && id < bytes.size()) sum += bytes[id];
+      if (id < bytes.size()) sum += bytes[id];
     }
   }
   return std::optional(sum);
 }
 
-void print_loss(const MeanLoss& loss, std::optional<std::uint64_t> bytes, bool json) {
+void print_loss(const MeanLoss& loss, std::uint64_t tokens, std::optional<std::uint64_t> bytes, bool json) {
   const double perplexity = std::exp(loss.mean());
   std::optional<double> bits;  // a byte
   if (bytes.value_or(0) > 0) bits = loss.loss_sum / std::numbers::ln2 / static_cast<double>(*bytes);
   if (json) {
-    Json out = {
-        {"schema", "shoal.eval/1"}, {"val_loss", loss.mean()}, {"targets", loss.targets}, {"perplexity", perplexity}};
+    Json out = {{"schema", "shoal.eval/1"},
+                {"val_loss", loss.mean()},
+                {"targets", loss.targets},
+                {"not_judged", tokens - loss.targets},
+                {"perplexity", perplexity}};
     if (bits) {
       out.set("bits_per_byte", *bits);
       out.set("bytes", *bytes);
@@ -82,7 +86,9 @@ void print_loss(const MeanLoss& loss, std::optional<std::uint64_t> bytes, bool j
   std::printf("validation loss %.4f nats a target, over %llu targets; perplexity %.2f", loss.mean(),
               static_cast<unsigned long long>(loss.targets), perplexity);
   if (bits) std::printf(", %.4f bits a byte over %llu bytes", *bits, static_cast<unsigned long long>(*bytes));
-  std::printf("\n");
+  std::printf("\n%llu of the text's %llu tokens were judged, %llu were not\n",
+              static_cast<unsigned long long>(loss.targets), static_cast<unsigned long long>(tokens),
+              static_cast<unsigned long long>(tokens - loss.targets));
 }
 
 int run(const EvalArguments& arguments, bool json) {
@@ -92,23 +98,22 @@ int run(const EvalArguments& arguments, bool json) {
   const TextFiles files = text_of(arguments, *config);
   const auto samples = Samples::open(files);
   if (!samples.ok()) return fail(samples.error());
-  const auto bytes = bytes_of_targets(*samples, config->data.validation_samples, files);
+  const auto bytes = bytes_of_targets(*samples, files);
   if (!bytes.ok()) return fail(bytes.error());
   auto chain =
       StageChain::load(arguments.folder, executor_factory(default_config(), arguments.compute), arguments.base);
   if (!chain.ok()) return fail(chain.error());
   listen_for_stop();
   HeadwayMeter meter;
-  const auto loss =
-      chain->validate(*samples, config->data.validation_samples, [&meter](std::uint64_t done, std::uint64_t of) {
-        show_headway(meter, {.what = "validating", .done = done, .total = of});
-        return !stop_wanted();
-      });
+  const auto loss = chain->validate(*samples, 0, [&meter](std::uint64_t done, std::uint64_t of) {
+    show_headway(meter, {.what = "validating", .done = done, .total = of});
+    return !stop_wanted();
+  });
   end_status();
   if (!loss.ok())
     return loss.code() == ErrorCode::kInterrupted ? fail(loss.error(), static_cast<ExitCode>(stop_exit_code()))
                                                   : fail(loss.error());
-  print_loss(*loss, *bytes, json);
+  print_loss(*loss, samples->text().training.front().tokens(), *bytes, json);
   return kExitOk;
 }
 

@@ -6,6 +6,7 @@
 
 #include "cli/program.h"
 #include "common/log.h"
+#include "common/os/new_files.h"
 #include "common/os/posix_file.h"
 #include "common/program/json_text.h"
 #include "common/program/outcome.h"
@@ -17,6 +18,7 @@
 #include "stages/pretrained/published_adapters.h"
 #include "stages/pretrained/published_model.h"
 #include "stages/stage_file.h"
+#include "text/text_ends.h"
 #include "text/tokenizer.h"
 
 namespace shoal {
@@ -35,16 +37,24 @@ std::string tokenizer_path(const ExportArguments& arguments) {
   return arguments.tokenizer.empty() && fs::exists(beside, failure) ? beside.string() : arguments.tokenizer;
 }
 
-TextEnds ends_of(const Tokenizer& tokenizer) {
-  TextEnds ends{.begin = {}, .end = tokenizer.end_of_text()};
+// The contents that the tokenizer has, and the ids that they and the folders say.
+TextEnds known_ends(const TextEnds& said, const Tokenizer& tokenizer) {
+  const auto content = [&](std::optional<std::uint32_t> id) {
+    return id ? tokenizer.decode(std::array{*id}, true) : std::string();
+  };
+  std::optional<std::uint32_t> begin = tokenizer.id_of(said.begin);
+  if (!begin) begin = said.begin_id;
+  if (!begin && !tokenizer.begin().empty()) begin = tokenizer.begin().front();
   for (const std::string_view name : {"<s>", "<|begin_of_text|>", "<|endoftext|>"})
-    if (!ends.begin) ends.begin = tokenizer.id_of(name);
-  return ends;
+    if (!begin) begin = tokenizer.id_of(name);
+  const std::vector<std::uint32_t> over = writing_ends(said, tokenizer);
+  return {.begin = content(begin), .end = content(document_end(said, tokenizer)), .begin_id = begin, .end_ids = over};
 }
 
 // The tokenizer, and what transformers has to know of it. ERRORS: kInput (another one, or ids that the model has not),
 // Tokenizer::load's, kIo.
-Result<TextEnds> write_tokenizer(const std::string& folder, const std::string& path, const RunConfig& run) {
+Result<TextEnds> write_tokenizer(const std::string& folder, const std::string& path, const TextEnds& said,
+                                 const RunConfig& run) {
   const ModelSpec& model = run.model;
   SHOAL_ASSIGN(const Tokenizer tokenizer, Tokenizer::load(path));
   if (const auto& made = run.data.tokenizer_digest; !made.empty() && made.front() != tokenizer.digest())
@@ -55,14 +65,14 @@ Result<TextEnds> write_tokenizer(const std::string& folder, const std::string& p
                                              " ids, and the model " + std::to_string(model.vocabulary) +
                                              ": it is another model's. HINT: --tokenizer FILE");
   SHOAL_ASSIGN(const Bytes text, read_file(path, kTokenizerBytesMax));
-  const TextEnds ends = ends_of(tokenizer);
+  const TextEnds ends = known_ends(said, tokenizer);
   Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
                  {"model_max_length", model.context_length()},
                  {"clean_up_tokenization_spaces", false}};
-  for (const auto& [key, id] : {std::pair("bos_token", ends.begin), std::pair("eos_token", ends.end)})
-    if (id) config.set(key, tokenizer.decode(std::array{*id}, true));
+  for (const auto& [key, content] : {std::pair("bos_token", ends.begin), std::pair("eos_token", ends.end)})
+    if (!content.empty()) config.set(key, content);
   SHOAL_TRY(replace_file((fs::path(folder) / kSavedTokenizerName).string(), {text}));
-  SHOAL_TRY(replace_file((fs::path(folder) / "tokenizer_config.json").string(),
+  SHOAL_TRY(replace_file((fs::path(folder) / kTokenizerConfigName).string(),
                          {Bytes::copy_of(std::string_view(config.text() + "\n"))}));
   return ends;
 }
@@ -82,13 +92,14 @@ Result<LoadedStage> whole_stage(LoadedStage stage, const BaseModel& base) {
 }
 
 Result<Exported> write_stages(const ExportArguments& arguments, const std::optional<BaseModel>& base,
-                              PublishedType type) {
+                              PublishedType type, NewFiles& made) {
   Exported exported;
   HeadwayMeter meter;
   const Status written = read_stages(arguments.saved, [&](LoadedStage stage) -> Status {
     if (base) {
       SHOAL_ASSIGN(stage, whole_stage(std::move(stage), *base));
     }
+    made.expect((fs::path(arguments.folder) / published_file_name(stage.spec)).string());
     SHOAL_TRY(publish_stage(arguments.folder, stage.spec, stage.parameters, type));
     exported.specs.push_back(stage.spec);
     exported.parameters += stage.parameters.size();
@@ -106,15 +117,17 @@ PublishedType type_of(const ExportArguments& arguments) {
 }
 
 // A folder of transformers, in which adapters are merged.
-Result<Exported> export_whole(const ExportArguments& arguments, const RunConfig& config) {
+Result<Exported> export_whole(const ExportArguments& arguments, const RunConfig& config, NewFiles& made) {
   SHOAL_ASSIGN(const auto base, BaseModel::beside(arguments.saved, config.model, arguments.base));
   SHOAL_TRY(begin_published_model(arguments.folder));
-  TextEnds ends;
-  if (const std::string tokenizer = tokenizer_path(arguments); !tokenizer.empty()) {
-    SHOAL_ASSIGN(ends, write_tokenizer(arguments.folder, tokenizer, config));
+  const std::string tokenizer = tokenizer_path(arguments);
+  TextEnds ends = text_ends_of(arguments.saved, tokenizer);
+  if (!tokenizer.empty()) {
+    SHOAL_ASSIGN(ends, write_tokenizer(arguments.folder, tokenizer, ends, config));
   }
-  SHOAL_ASSIGN(Exported exported, write_stages(arguments, base, type_of(arguments)));
-  SHOAL_TRY(finish_published_model(arguments.folder, exported.specs, type_of(arguments), ends));
+  SHOAL_ASSIGN(Exported exported, write_stages(arguments, base, type_of(arguments), made));
+  SHOAL_TRY(finish_published_model(arguments.folder, exported.specs, type_of(arguments),
+                                   {.begin = ends.begin_id, .ends = ends.end_ids}));
   return exported;
 }
 
@@ -142,7 +155,15 @@ Result<Exported> export_saved(const ExportArguments& arguments) {
                           "makes one");
   SHOAL_TRY(check_saved_model(arguments.saved));
   SHOAL_ASSIGN(const RunConfig config, load_saved_config(arguments.saved));
-  return arguments.format == "peft" ? export_adapters(arguments, config) : export_whole(arguments, config);
+  NewFiles made;
+  made.expect(arguments.folder);
+  for (const char* name : {kSavedTokenizerName, kTokenizerConfigName, kGenerationConfigName, kIndexFileName,
+                           kArchitectureFileName, kAdapterWeightsName, kAdapterConfigName})
+    made.expect((fs::path(arguments.folder) / name).string());
+  auto exported =
+      arguments.format == "peft" ? export_adapters(arguments, config) : export_whole(arguments, config, made);
+  if (exported.ok()) made.keep();
+  return exported;
 }
 
 int run(const ExportArguments& arguments, bool json) {

@@ -29,7 +29,7 @@ struct GenerateArguments {
   std::string source, tokenizer, base;
   GenerateOptions options;
   ComputeOptions compute;
-  bool own_key = false;
+  bool own_key = false, no_bos = false;
   double patience_s = 60;
 };
 
@@ -52,8 +52,12 @@ int report(const Generated& made, Duration took, bool json) {
 
 // Writes the text as it comes.
 Result<Generated> write_text(const GenerateArguments& arguments, const TextCode& code, TextModel& model, bool json) {
+  GenerateOptions options = arguments.options;
+  options.begin = !arguments.no_bos;
+  if (const std::string begin = begin_said(code.begin()); options.begin && !begin.empty())
+    log_info("the text", begin, "; --no-bos leaves it out");
   if (!json) std::printf("%s", arguments.options.prompt.c_str());
-  return generate(arguments.options, code, model, [json](const std::string& piece) {
+  return generate(options, code, model, [json](const std::string& piece) {
     if (!json) {
       std::fputs(piece.c_str(), stdout);
       if (std::fflush(stdout) != 0) return false;  // nobody reads it
@@ -190,6 +194,7 @@ void add_generate(Command& app, Program& program) {
       .within(1e-6, 1.0);
   command.add_option("--seed", options.sampling.seed, "of the draw (default: 0)");
   command.add_flag("--go-on", options.go_on, "also behind an end of text");
+  command.add_flag("--no-bos", arguments->no_bos, "without what the tokenizer puts in front of a text");
   add_saved_options(command, arguments->tokenizer, arguments->base, "the folder's; bytes where there is none");
   command.add_flag("--own-key", arguments->own_key,
                    "TICKET: with this machine's key, for a run that admits listed keys (default: a new one)");

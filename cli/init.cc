@@ -8,6 +8,7 @@
 #include "cli/program.h"
 #include "common/log.h"
 #include "common/os/batch_work.h"
+#include "common/os/new_files.h"
 #include "common/os/posix_file.h"
 #include "common/program/json_text.h"
 #include "common/program/outcome.h"
@@ -73,7 +74,7 @@ TokenWidth width_of(DType width) {
 }
 
 // A token file of the text beside the run file, as `shoal data prepare` makes it.
-Result<TextOfRun> prepare_beside(const InitArguments& arguments) {
+Result<TextOfRun> prepare_beside(const InitArguments& arguments, NewFiles& made) {
   const std::string out = (fs::path(folder_of(arguments.out)) / (name_for(arguments.text) + ".bin")).lexically_normal();
   if (const Status free = check_free(out, arguments.force); !free.ok())
     return make_error(ErrorCode::kOutput, out + " exists already. HINT: --text " + out + " to train on it, or --force");
@@ -81,11 +82,12 @@ Result<TextOfRun> prepare_beside(const InitArguments& arguments) {
   options.inputs = {arguments.text};
   options.out = out;
   options.threads = 0;
+  for (const std::string& file : {out, sidecar_path(out)}) made.expect(file);
   SHOAL_ASSIGN(const Prepared prepared, prepare_with(arguments.tokenizer, std::move(options)));
   return TextOfRun{out, width_of(prepared.sidecar.width), prepared.sidecar.vocabulary};
 }
 
-Result<TextOfRun> text_of(const InitArguments& arguments) {
+Result<TextOfRun> text_of(const InitArguments& arguments, NewFiles& made) {
   SHOAL_ASSIGN(const auto width, width_said_by(arguments.text));
   SHOAL_ASSIGN(const auto sidecar, load_sidecar(arguments.text));
   if (sidecar) return TextOfRun{arguments.text, width_of(sidecar->width), sidecar->vocabulary};
@@ -99,7 +101,7 @@ Result<TextOfRun> text_of(const InitArguments& arguments) {
     if (plain) return TextOfRun{arguments.text};
     return make_error(ErrorCode::kInput, arguments.text + " is no plain text. HINT: --tokenizer FILE makes ids of it");
   }
-  if (!has_ids) return prepare_beside(arguments);
+  if (!has_ids) return prepare_beside(arguments, made);
   SHOAL_ASSIGN(const Tokenizer tokenizer, Tokenizer::load(arguments.tokenizer));
   const DType needed = tokenizer.vocabulary() > ids_of_width(DType::kU16) ? DType::kU32 : DType::kU16;
   return TextOfRun{arguments.text, width_of(width.value_or(needed)), tokenizer.vocabulary()};
@@ -129,8 +131,8 @@ struct Planned {
 };
 
 // All that could be wrong with the run is found here, before its file is there.
-Result<Planned> plan_run(const InitArguments& arguments) {
-  SHOAL_ASSIGN(const TextOfRun text, text_of(arguments));
+Result<Planned> plan_run(const InitArguments& arguments, NewFiles& made) {
+  SHOAL_ASSIGN(const TextOfRun text, text_of(arguments, made));
   SHOAL_ASSIGN(const ModelSpec model, model_of_size(arguments.size, text.vocabulary, arguments.stages));
   Planned planned;
   planned.config = config_of(arguments, text, model);
@@ -198,11 +200,14 @@ int run(const InitArguments& arguments, bool json) {
   if (const Status free = check_free(arguments.out, arguments.force); !free.ok()) return fail(free.error());
   if (const Status fits = check_output_file(arguments.out, {arguments.text, arguments.tokenizer}); !fits.ok())
     return fail(fits.error());
-  const auto planned = plan_run(arguments);
+  NewFiles made;
+  made.expect(arguments.out);
+  const auto planned = plan_run(arguments, made);
   if (!planned.ok()) return fail_or_stopped(planned.error());
   const Status written =
       replace_file(arguments.out, {Bytes::copy_of(std::string_view(file_text(*planned, arguments.out)))});
   if (!written.ok()) return fail(written.error());
+  made.keep();
   if (planned->passes > kPassesOfUse)
     log_warning("the text comes ", short_number(planned->passes), " times: more than ", short_number(kPassesOfUse),
                 " times teach ever less. HINT: more text, a smaller --size, or --tokens");

@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/os/descriptors.h"
 #include "common/os/file_storage.h"
+#include "common/os/new_files.h"
 #include "common/os/own_addresses.h"
 #include "common/os/program_start.h"
 #include "common/os/stop_signals.h"
@@ -81,6 +82,10 @@ class LaunchProgram final : private LaunchOwner {
     SHOAL_ASSIGN(begins_from_, FirstModel::open(config_, arguments_.resume, meter_));
     SHOAL_TRY(find_text_code());
     SHOAL_TRY(check_output());  // before anything is made: nobody could join without the ticket
+    NewFiles made;              // until the run's own are written
+    for (const std::string& path :
+         {run_key_path(arguments_.folder), run_lock_path(arguments_.folder), arguments_.save, arguments_.events})
+      made.expect(path);
     std::error_code failure;
     std::filesystem::create_directories(arguments_.folder, failure);
     if (failure) return cannot_make(error_of_errno("create the folder", arguments_.folder, failure.value()));
@@ -101,6 +106,7 @@ class LaunchProgram final : private LaunchOwner {
                           .save = !arguments_.save.empty(),
                           .not_saved_before = not_saved_before(arguments_.folder, arguments_.save),
                           .keep = [this, run] { return begin_run(run); }};
+    made.keep();
     SHOAL_ASSIGN(launch_,
                  Launch::open(std::move(options),
                               {.loop = loop_,

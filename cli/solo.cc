@@ -9,6 +9,7 @@
 #include "cli/program.h"
 #include "common/log.h"
 #include "common/os/batch_work.h"
+#include "common/os/new_files.h"
 #include "common/os/posix_file.h"
 #include "common/os/stop_signals.h"
 #include "common/os/thread_loop.h"
@@ -87,7 +88,9 @@ int run(const SoloArguments& arguments, const GlobalOptions& global) {
   begin_batch_work();
   auto config = load_config(arguments.config);
   if (!config.ok()) return fail_config(config.error());
+  NewFiles made;
   if (!arguments.save.empty()) {
+    made.expect(arguments.save);
     if (config->executor.kind != ExecutorKind::kTorch) return fail_config(nothing_to_save());
     // Not first when all is trained: it goes beside the model.
     if (const auto manifest = canonical_text(*config); !manifest.ok()) return fail_config(manifest.error());
@@ -137,6 +140,7 @@ int run(const SoloArguments& arguments, const GlobalOptions& global) {
   const auto result = run_solo(options);
   end_status();
   if (!result.ok()) return fail(result.error());
+  made.keep();
   if (global.json) {
     std::fputs(solo_json(*result).c_str(), stdout);
   } else {

@@ -2,14 +2,27 @@
 
 #include <filesystem>
 
+#include "text/text_ends.h"
+
 namespace shoal {
+
+std::string begin_said(const std::vector<std::uint32_t>& begin) {
+  std::string ids;
+  for (const std::uint32_t id : begin) ids += " " + std::to_string(id);
+  return begin.empty() ? "" : " begins with" + ids + ", as the tokenizer's post-processor has it";
+}
 
 Result<TextCode> code_of(const TextCodeNeed& need) {
   std::string path = need.named;
   if (path.empty() && !need.folder.empty() && std::filesystem::exists(need.folder + "/tokenizer.json"))
     path = need.folder + "/tokenizer.json";
+  const TextEnds ends = text_ends_of(need.folder, path);
   if (path.empty()) {
-    if (need.vocabulary == 256 && need.tokenizer.empty()) return TextCode();
+    for (const char* other : {"tokenizer.model", "vocab.json"})
+      if (!need.folder.empty() && std::filesystem::exists(need.folder + "/" + other))
+        return make_error(ErrorCode::kInput,
+                          need.folder + " has " + other + " and no tokenizer.json" + kMakeTokenizerHint);
+    if (need.vocabulary == 256 && need.tokenizer.empty()) return TextCode({}, ends.end_ids);
     return make_error(ErrorCode::kInput, "no tokenizer of " + need.of + " is known, and its " +
                                              std::to_string(need.vocabulary) +
                                              " ids are no bytes. HINT: --tokenizer FILE, or [data] tokenizer");
@@ -23,7 +36,8 @@ Result<TextCode> code_of(const TextCodeNeed& need) {
                                    : " has " + std::to_string(tokenizer.vocabulary()) + " ids, and " + need.of +
                                          " knows " + std::to_string(need.vocabulary)) +
                           ". HINT: give the one that it was trained with");
-  return TextCode(std::make_shared<const Tokenizer>(std::move(tokenizer)));
+  std::vector<std::uint32_t> over = writing_ends(ends, tokenizer);
+  return TextCode(std::make_shared<const Tokenizer>(std::move(tokenizer)), std::move(over));
 }
 
 }  // namespace shoal

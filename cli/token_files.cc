@@ -23,7 +23,7 @@ Json json_of(const TokenSidecar& sidecar) { return *Json::read(sidecar_text(side
 struct PrepareArguments {
   DocumentInputs inputs;
   std::string tokenizer, out, width = "auto", format = "plain";
-  bool no_eot = false;
+  bool no_bos = false, no_eot = false;
   unsigned threads = 0;  // 0: one for each processor
 };
 
@@ -33,6 +33,7 @@ PrepareOptions options_of(const PrepareArguments& arguments) {
           .documents = arguments.inputs.options(),
           .width = width_named(arguments.width),
           .header = arguments.format == "llmc" ? TokenHeader::kLlmc : TokenHeader::kNone,
+          .begin_of_text = !arguments.no_bos,
           .end_of_text = !arguments.no_eot,
           .threads = arguments.threads};
 }
@@ -137,6 +138,7 @@ void add_prepare(Command& group, Program& program) {
       .one_of({"auto", "u16", "u32"});
   command.add_option("--format", arguments->format, "ids alone (default), or behind llm.c's header")
       .one_of({"plain", "llmc"});
+  command.add_flag("--no-bos", arguments->no_bos, "without what the tokenizer puts in front of a text");
   command.add_flag("--no-eot", arguments->no_eot, "no end-of-text id behind each document");
   command.add_option("--threads", arguments->threads, "that encode (default: one for each processor)").in(1u, 1024u);
   run_when_named(command, program,

@@ -41,22 +41,24 @@ Status read_all(const DocumentInputs& inputs, BpeTrainer& trainer) {
   }
 }
 
-Status train(const TrainArguments& arguments) {
+// The tokenizer, once its file is there.
+Result<Tokenizer> train(const TrainArguments& arguments) {
   SHOAL_TRY(check_output_file(arguments.out, arguments.inputs.files));
   BpeTrainer trainer;
   SHOAL_TRY(read_all(arguments.inputs, trainer));
   SHOAL_ASSIGN(const std::string text, trainer.finish(arguments.vocabulary, [] { return stop_wanted(); }));
-  return replace_file(arguments.out, {Bytes::copy_of(std::string_view(text))});
+  const Bytes file = Bytes::copy_of(std::string_view(text));
+  SHOAL_ASSIGN(Tokenizer tokenizer, Tokenizer::parse(file, arguments.out));
+  SHOAL_TRY(replace_file(arguments.out, {file}));
+  return tokenizer;
 }
 
 int run(const TrainArguments& arguments, bool json) {
   begin_batch_work();
   listen_for_stop();
-  const Status trained = train(arguments);
+  const auto tokenizer = train(arguments);
   end_status();
-  if (!trained.ok()) return fail_or_stopped(trained.error());
-  const auto tokenizer = Tokenizer::load(arguments.out);
-  if (!tokenizer.ok()) return fail(tokenizer.error());
+  if (!tokenizer.ok()) return fail_or_stopped(tokenizer.error());
   const std::uint32_t vocabulary = tokenizer->vocabulary();
   if (vocabulary < arguments.vocabulary)
     log_warning("the texts have no more pairs that come twice: the tokenizer has ", vocabulary, " tokens instead of ",

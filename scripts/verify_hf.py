@@ -14,20 +14,16 @@ AGREES = 1e-6  # of the loss
 
 
 def validation_rows(run, path):
-    """The windows of the validation samples (docs/REPRODUCE.md), each (B, T + 1)."""
+    """The windows of the last tenth (docs/FILES.md), each (1, T + 1)."""
     data, positions = run["data"], run["model"]["positions"]
     width = {"u8": 1, "u16": 2, "u32": 4}[data["width"]]
     with open(path, "rb") as file:
         raw = bytearray(file.read())
     stored = torch.frombuffer(raw, dtype={1: torch.uint8, 2: torch.int16, 4: torch.int32}[width], count=len(raw) // width)
     tokens = stored.long() & (1 << 8 * width) - 1
-    targets = data["sequences"] * positions
-    count = (len(tokens) - 1) // targets
-    first = count - max(1, count // 10)
-    last = min(count, first + data["validation_samples"]) if data["validation_samples"] else count
-    for sample in range(first, last):
-        starts = range(sample * targets, (sample + 1) * targets, positions)
-        yield torch.stack([tokens[start : start + positions + 1] for start in starts])
+    count = (len(tokens) - 1) // positions
+    for window in range(count - max(1, count // 10), count):
+        yield tokens[window * positions : (window + 1) * positions + 1][None]
 
 
 def opened(folder):

@@ -12,13 +12,13 @@ import sys
 import tempfile
 
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import (AutoModelForCausalLM, AutoTokenizer, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config,
                           Qwen3Config, logging)
 
 LOGITS_APART = 1e-4  # absolute
 STEP_APART = 1e-5  # of a tensor's norm
-VOCABULARY, CONTEXT, POSITIONS, SEQUENCES = 300, 64, 16, 2
+VOCABULARY, CONTEXT, POSITIONS, SEQUENCES, WINDOW = 300, 64, 16, 2, 32
 RATE, EPS, DECAY, BETAS = 1e-3, 1e-4, 0.1, (0.9, 0.95)
 
 LLAMA = dict(vocab_size=VOCABULARY, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
@@ -32,7 +32,40 @@ def gpt2(**more):
                       bos_token_id=None, eos_token_id=None, **more)
 
 
-# What it is, its configuration, type of the values, whether in several files.
+def rewritten(folder, change):
+    """The tensors of a folder in one file, as `change` makes them of theirs."""
+    (file,) = folder.glob("*.safetensors")
+    save_file({name: value.contiguous() for name, value in change(load_file(file)).items()}, file, {"format": "pt"})
+
+
+def base_class(folder):
+    """Saved from the base class: names without what stands in front of the body's, and no head."""
+    rewritten(folder, lambda tensors: {name.removeprefix("model.").removeprefix("transformer."): value
+                                       for name, value in tensors.items() if not name.startswith("lm_head")})
+
+
+def wrapped(folder):
+    """As torch.compile and data parallel training name tensors; transformers does not read these."""
+    rewritten(folder, lambda tensors: {"module._orig_mod." + name: value for name, value in tensors.items()})
+
+
+def other_head(folder):
+    """config.json ties the head, and a head that differs is saved."""
+    def with_head(tensors):
+        embedding = next(value for name, value in tensors.items() if name.endswith(("embed_tokens.weight", "wte.weight")))
+        return {**tensors, "lm_head.weight": embedding.flip(0)}
+    rewritten(folder, with_head)
+
+
+def null_keys(folder):
+    """Keys that nobody gave are null, in rope_parameters too."""
+    config = json.loads((folder / "config.json").read_text())
+    config.update(quantization_config=None, rope_scaling=None, layer_types=None)
+    config["rope_parameters"].update(factor=None, attention_factor=None)
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+# What it is, its configuration, type of the values, whether in several files, and what people make of such a folder.
 SHAPES = [
     ("gpt2, tied", gpt2(), torch.float32, False),
     ("gpt2, untied", gpt2(tie_word_embeddings=False, n_inner=80), torch.bfloat16, True),
@@ -51,6 +84,17 @@ SHAPES = [
      Qwen3Config(**LLAMA, num_key_value_heads=2, head_dim=16, tie_word_embeddings=True), torch.float32, False),
     ("qwen3, untied", Qwen3Config(**LLAMA, num_key_value_heads=2, head_dim=8, tie_word_embeddings=False),
      torch.bfloat16, True),
+    ("gpt2, tied, of the base class", gpt2(), torch.float32, False, base_class),
+    ("llama, tied, of the base class", LlamaConfig(**LLAMA, tie_word_embeddings=True), torch.float32, False, base_class),
+    ("llama, wrapped", LlamaConfig(**LLAMA), torch.float32, False, wrapped),
+    ("gpt2, untied, wrapped", gpt2(tie_word_embeddings=False), torch.bfloat16, False, wrapped),
+    ("llama, tied, another head saved", LlamaConfig(**LLAMA, tie_word_embeddings=True), torch.float32, False, other_head),
+    ("llama, null keys", LlamaConfig(**LLAMA), torch.float32, False, null_keys),
+    ("mistral, a window as wide as the sequences", MistralConfig(**LLAMA, num_key_value_heads=2, sliding_window=WINDOW),
+     torch.float32, False),
+    ("qwen2, a window from the second layer on",
+     Qwen2Config(**LLAMA, num_key_value_heads=2, use_sliding_window=True, sliding_window=WINDOW, max_window_layers=1),
+     torch.float32, False),
 ]
 
 
@@ -66,7 +110,8 @@ def make_folder(config, dtype, sharded, folder):
 
 def untied(model):
     """The same model with a head of its own."""
-    if not model.config.tie_word_embeddings:
+    head, embedding = model.get_output_embeddings().weight, model.get_input_embeddings().weight
+    if not model.config.tie_word_embeddings or head is not embedding:
         return model
     config = copy.deepcopy(model.config)
     config.tie_word_embeddings = False
@@ -85,7 +130,8 @@ def shoal(*command):
 
 
 def logits_apart(bin_dir, folder, model, scratch):
-    ids = torch.randint(VOCABULARY, (1, CONTEXT), generator=torch.Generator().manual_seed(3))
+    longest = min(getattr(model.config, "sliding_window", None) or CONTEXT, model.config.max_position_embeddings)
+    ids = torch.randint(VOCABULARY, (1, longest), generator=torch.Generator().manual_seed(3))
     (scratch / "ids").write_bytes(ids.to(torch.int32).numpy().tobytes())
     shoal(bin_dir / "shoal-bench", "logits", folder, "--tokens", scratch / "ids", "--out", scratch / "logits")
     ours = torch.frombuffer(bytearray((scratch / "logits").read_bytes()), dtype=torch.float32)
@@ -192,12 +238,16 @@ def check_export(bin_dir, saved, model, dtype, scratch):
 
 
 def verify(shape, bin_dir, scratch):
-    name, config, dtype, sharded = shape
+    name, config, dtype, sharded, *change = shape
     folder, saved = scratch / "model", scratch / "saved"
     make_folder(config, dtype, sharded, folder)
     files = len(list(folder.glob("*.safetensors")))
     assert (files > 1) == sharded, files
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    for one in change:
+        one(folder)
+        if one is not wrapped:
+            model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     before = logits_apart(bin_dir, folder, model, scratch)
     rows = run_file(folder, scratch)
     result = json.loads(shoal(bin_dir / "shoal", "--json", "solo", scratch / "run.toml", "--save", saved, "--device",

@@ -20,6 +20,7 @@ constexpr std::size_t kSourcesNamed = 1000;
 // Pieces that are encoded and written as one.
 struct Batch {
   std::vector<Piece> pieces;
+  bool begins = true;  // a document, and does not go on with one
   std::uint64_t documents = 0, empty = 0, bytes = 0;
   std::vector<std::uint32_t> ids;
 };
@@ -30,6 +31,7 @@ class Encoders {
  public:
   Encoders(const TextEncoder& encoder, const PrepareOptions& options)
       : encoder_(encoder),
+        begin_(options.begin_of_text ? encoder.begin : std::vector<std::uint32_t>()),
         end_of_text_(options.end_of_text ? encoder.end_of_text : std::nullopt),
         reader_(options.inputs,
                 {.field = options.documents.field, .lines = options.documents.lines, .cut = encoder.cut}),
@@ -111,6 +113,7 @@ class Encoders {
 
   Status fill(Batch& batch) {
     Piece piece;
+    batch.begins = !within_;
     while (batch.bytes < kBatchBytes && batch.pieces.size() < kBatchPieces) {
       SHOAL_ASSIGN(const bool given, reader_.next(piece));
       all_read_ = !given;
@@ -126,7 +129,10 @@ class Encoders {
   }
 
   void encode(Batch& batch) const {
+    bool begins = batch.begins;
     for (const Piece& piece : batch.pieces) {
+      if (begins) batch.ids.insert(batch.ids.end(), begin_.begin(), begin_.end());
+      begins = piece.ends_document;
       encoder_.encode(piece.text, batch.ids);
       if (piece.ends_document && end_of_text_) batch.ids.push_back(*end_of_text_);
     }
@@ -134,6 +140,7 @@ class Encoders {
   }
 
   const TextEncoder& encoder_;
+  const std::vector<std::uint32_t> begin_;
   const std::optional<std::uint32_t> end_of_text_;
   std::mutex reading_;     // held in front of mutex_
   DocumentReader reader_;  // guarded by reading_, as the next two

@@ -1,7 +1,8 @@
 #pragma once
 // Makes a token file of text files: documents (text/documents.h) are encoded by several threads at a time, written in
-// their order, and each is followed by the end-of-text id. Memory is bounded by the number of threads, whatever the
-// files have. The file is written beside its place and renamed, so that no half of it is ever there; then its sidecar.
+// their order, with what begins a text in front of each and the end-of-text id behind it. Memory is bounded by the
+// number of threads, whatever the files have. The file is written beside its place and renamed, so that no half of it
+// is ever there; then its sidecar.
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -22,6 +23,7 @@ struct TextEncoder {
   // Appends the ids of a text, all below `vocabulary`. Thread: any, several at a time.
   std::function<void(std::string_view text, std::vector<std::uint32_t>& ids)> encode;
   std::uint32_t vocabulary = 0;
+  std::vector<std::uint32_t> begin = {};  // stands in front of each document
   std::optional<std::uint32_t> end_of_text = {};
   Digest digest = {};
   // DocumentOptions::cut, for what `encode` does.
@@ -35,7 +37,7 @@ struct PrepareOptions {
   DocumentOptions documents = {};
   std::optional<DType> width = {};  // nothing: u16 where the vocabulary allows it, else u32
   TokenHeader header = TokenHeader::kNone;
-  bool end_of_text = true;
+  bool begin_of_text = true, end_of_text = true;
   unsigned threads = 1;
   std::function<bool()> stop = {};                                             // asked several times a second
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};  // bytes of the inputs; as often

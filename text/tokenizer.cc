@@ -4,6 +4,7 @@
 #include <array>
 #include <mutex>
 
+#include "common/file_pointer.h"
 #include "common/os/posix_file.h"
 #include "text/tokenizer_file.h"
 #include "text/utf8.h"
@@ -26,7 +27,7 @@ Error in_file(const std::string& origin, const Error& error) {
   const std::string hint = error.code == ErrorCode::kUnsupported
                                ? ". HINT: shoal has byte-level BPE (GPT-2, Llama 3, Qwen, SmolLM) and BPE with byte "
                                  "fallback (Llama 2, Mistral); docs/FILES.md says what of them"
-                               : ". HINT: save it anew with the package `tokenizers`, or fetch it again";
+                               : kMakeTokenizerHint;
   return make_error(error.code, "cannot use " + origin + " as a tokenizer: " + error.message + hint);
 }
 
@@ -40,6 +41,7 @@ struct Tokenizer::Parts {
         normaliser(std::move(file.normaliser)),
         pre_tokenizer(std::move(file.pre_tokenizer.steps)),
         decoder(std::move(file.decoder)),
+        begin(std::move(file.begin)),
         special(contents.size()) {
     for (const bool specials : {true, false}) {  // special ones come first
       for (const AddedToken& token : file.added)
@@ -83,6 +85,7 @@ struct Tokenizer::Parts {
   Normaliser normaliser;
   PreTokenizer pre_tokenizer;
   TokenDecoder decoder;
+  std::vector<std::uint32_t> begin;
   TokenFinder raw;     // in the text as it came
   TokenFinder normal;  // in the normalized text
   std::vector<bool> special;
@@ -161,6 +164,7 @@ Result<Tokenizer> Tokenizer::parse(ByteView json, const std::string& origin) {
                                                 " bytes; a tokenizer has at most " +
                                                 std::to_string(kTokenizerBytesMax));
   }
+  if (is_file_pointer(json)) return file_pointer_error(origin);
   auto file = read_tokenizer_file(json);
   if (!file.ok()) return in_file(origin, file.error());
   auto parts = std::make_unique<Parts>(std::move(*file));
@@ -232,6 +236,8 @@ std::optional<std::uint32_t> Tokenizer::id_of(std::string_view content) const {
 }
 
 bool Tokenizer::is_special(std::uint32_t id) const { return id < vocabulary() && parts_->special[id]; }
+
+const std::vector<std::uint32_t>& Tokenizer::begin() const { return parts_->begin; }
 
 std::optional<std::uint32_t> Tokenizer::end_of_text() const {
   for (const std::string_view content : kEnds) {

@@ -2,7 +2,7 @@
 // A tokenizer as Hugging Face's `tokenizers` writes it to tokenizer.json: text to ids and back. Two kinds: byte-level
 // BPE (GPT-2, Llama 3, Qwen, SmolLM) and the sentencepiece kind with byte fallback (Llama 2, Mistral). What a file asks
 // for and we do not have is refused by its name (docs/FILES.md, "Tokenizers"). Ids are equal to those of that package
-// without its post-processor: no begin-of-text is added.
+// without its post-processor; of that begin() is read.
 // Immutable once loaded; thread-safe: calls of `encode` at once share nothing that they write. Bounds: files up to
 // kTokenizerBytesMax; beside the file's own parts 2 MiB for each call of `encode` that ran at once.
 #include <cstdint>
@@ -21,6 +21,10 @@ namespace shoal {
 
 inline constexpr std::size_t kTokenizerBytesMax = 64u << 20;
 inline constexpr std::size_t kCutLookedBack = 1u << 10;
+inline constexpr char kMakeTokenizerHint[] =
+    ". HINT: shoal reads tokenizer.json; from tokenizer.model, or vocab.json and merges.txt, Python's transformers "
+    "makes "
+    "one: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)";
 
 class Tokenizer {
  public:
@@ -51,7 +55,10 @@ class Tokenizer {
   std::uint32_t vocabulary() const;  // ids are below it, added tokens counted
   std::optional<std::uint32_t> id_of(std::string_view content) const;
   bool is_special(std::uint32_t id) const;
-  // What ends a document: <|endoftext|>, <|end_of_text|>, </s> or <|im_end|>, the first of them that is there.
+  // What the file's post-processor (a TemplateProcessing) puts in front of a text. encode() does not.
+  const std::vector<std::uint32_t>& begin() const;
+  // What ends a document where no file beside this one says it (text/text_ends.h): <|endoftext|>, <|end_of_text|>, </s>
+  // or <|im_end|>, the first of them that is there.
   std::optional<std::uint32_t> end_of_text() const;
   const Digest& digest() const;  // BLAKE2b-256 of the file
 

@@ -196,6 +196,34 @@ Status read_added_tokens(const Json& tokens, TokenizerFile& file) {
   return Status::success();
 }
 
+// A template names special tokens, which it lists with their ids, and the text, a "Sequence".
+Status read_template(const Json& processor, TokenizerFile& file) {
+  const Json &single = member(processor, "single"), &tokens = member(processor, "special_tokens");
+  for (const Json& piece : single.is_array() ? single : Json::array()) {
+    if (!piece.is_object() || !piece.contains("SpecialToken")) break;
+    const Json& name = member(piece.at("SpecialToken"), "id");
+    const Json& token = name.is_string() ? member(tokens, name.get_ref<const std::string&>().c_str()) : name;
+    const Json& ids = token.is_object() ? member(token, "ids") : token;
+    if (!ids.is_array()) return malformed("\"post_processor\" names " + shown(name) + ", and no ids of it");
+    for (const Json& id : ids) {
+      if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= file.contents.size())
+        return malformed("\"post_processor\" gives " + shown(name) + " the id " + shown(id));
+      file.begin.push_back(id.get<std::uint32_t>());
+    }
+  }
+  return Status::success();
+}
+
+// Nothing is taken of other kinds than a template, which may stand in a sequence.
+Status read_post_processor(const Json& processor, TokenizerFile& file) {
+  if (!processor.is_object()) return Status::success();
+  if (member(processor, "type") == "TemplateProcessing") return read_template(processor, file);
+  const Json& several = member(processor, "processors");
+  for (const Json& one : several.is_array() ? several : Json::array())
+    if (one.is_object() && member(one, "type") == "TemplateProcessing") SHOAL_TRY(read_template(one, file));
+  return Status::success();
+}
+
 }  // namespace
 
 Result<TokenizerFile> read_tokenizer_file(ByteView json) {
@@ -208,6 +236,7 @@ Result<TokenizerFile> read_tokenizer_file(ByteView json) {
   SHOAL_ASSIGN(file.decoder, read_decoder(member(root, "decoder").dump()));
   SHOAL_TRY(read_model(root.at("model"), file));
   SHOAL_TRY(read_added_tokens(member(root, "added_tokens"), file));
+  SHOAL_TRY(read_post_processor(member(root, "post_processor"), file));
   return file;
 }
 

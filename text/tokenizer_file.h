@@ -21,9 +21,10 @@ struct TokenizerFile {
   Normaliser normaliser;
   PreTokenizerPlan pre_tokenizer;
   std::vector<DecodeStep> decoder;
+  std::vector<std::uint32_t> begin;  // what the post-processor puts in front of a text
 };
 
-// "truncation", "padding" and "post_processor" are not read: a text to train on is neither cut nor framed.
+// "truncation" and "padding" are not read, nor what a post-processor puts behind a text.
 // ERRORS: kMalformed, kUnsupported, kTooLarge, each with key and value.
 Result<TokenizerFile> read_tokenizer_file(ByteView json);
 

@@ -19,7 +19,7 @@ void NewFiles::expect(const std::string& path) {
   if (!target.ok()) return;  // nothing is written there either
   std::vector<std::string> absent;
   std::error_code failure;
-  for (fs::path at = fs::absolute(*target, failure).lexically_normal(); !at.empty(); at = at.parent_path()) {
+  for (fs::path at = fs::absolute(*target, failure); !at.empty(); at = at.parent_path()) {
     if (fs::exists(fs::symlink_status(at, failure))) break;
     if (at.has_filename()) absent.push_back(at.string());
   }

@@ -66,7 +66,7 @@ class OutputFile {
   // PATH.tmp.<pid> beside output_path(), locked while it is written. ERRORS: output_path()'s, kMissing, kIo.
   static Result<OutputFile> begin(const std::string& path);
   OutputFile(OutputFile&&) noexcept = default;
-  OutputFile& operator=(OutputFile&&) noexcept = default;
+  OutputFile& operator=(OutputFile&&) = delete;
   ~OutputFile();  // what was not placed is removed
 
   // ERRORS of each: kIo. REQUIRES: not placed.

@@ -9,14 +9,15 @@ namespace {
 
 Result<std::vector<std::uint32_t>> prompt_ids(const GenerateOptions& options, const TextCode& code,
                                               std::uint64_t context) {
-  std::vector<std::uint32_t> ids = code.ids_of(options.prompt);
+  std::vector<std::uint32_t> ids = options.begin ? code.begin() : std::vector<std::uint32_t>();
+  const std::vector<std::uint32_t> prompt = code.ids_of(options.prompt);
+  ids.insert(ids.end(), prompt.begin(), prompt.end());
   if (ids.empty()) {
-    const auto end = code.end_of_text();
-    if (!end)
+    if (code.ends().empty())
       return make_error(ErrorCode::kInput,
                         "the prompt has no token, and no end of text is known that a text could begin behind. HINT: "
                         "give --prompt TEXT");
-    ids.push_back(*end);
+    ids.push_back(code.ends().front());
   }
   if (ids.size() >= context)
     return make_error(ErrorCode::kInput, "the prompt has " + std::to_string(ids.size()) +
@@ -52,7 +53,7 @@ void Generation::plan_next(std::uint32_t id) {
 std::string Generation::take(std::span<const float> logits) {
   SHOAL_CHECK(!over());
   const std::uint32_t id = sampler_.next(logits);
-  if (!options_.go_on && code_.end_of_text() == id) return stop("end of text");
+  if (!options_.go_on && std::ranges::find(code_.ends(), id) != code_.ends().end()) return stop("end of text");
   made_.ids.push_back(id);
   plan_next(id);
   std::string piece = whole_.add(code_.bytes_of(id));

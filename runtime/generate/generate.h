@@ -24,10 +24,11 @@ class TextModel {
 };
 
 struct GenerateOptions {
-  std::string prompt;  // empty: the text begins behind an end of text
+  std::string prompt;  // empty: the text begins behind what begins one, or behind an end of text
   std::uint64_t tokens = 128;
   SamplingOptions sampling;
   bool go_on = false;  // also behind an end of text
+  bool begin = true;   // what the tokenizer puts in front of a text stands in front of the prompt
 };
 
 struct Generated {

@@ -32,8 +32,8 @@ std::string TextCode::bytes_of(std::uint32_t id) const {
   return tokenizer_->is_special(id) ? std::string() : tokenizer_->bytes_of(id);
 }
 
-std::optional<std::uint32_t> TextCode::end_of_text() const {
-  return tokenizer_ ? tokenizer_->end_of_text() : std::nullopt;
+std::vector<std::uint32_t> TextCode::begin() const {
+  return tokenizer_ ? tokenizer_->begin() : std::vector<std::uint32_t>();
 }
 
 std::string WholeCharacters::add(std::string_view bytes) {

@@ -3,7 +3,6 @@
 // Immutable; thread-safe. A value that shares its tokenizer.
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,16 +14,21 @@ namespace shoal {
 class TextCode {
  public:
   TextCode() = default;  // of bytes
-  explicit TextCode(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)) {}
+  // No tokenizer: bytes. `ends`: behind any of these ids a text is over.
+  TextCode(std::shared_ptr<const Tokenizer> tokenizer, std::vector<std::uint32_t> ends)
+      : tokenizer_(std::move(tokenizer)), ends_(std::move(ends)) {}
 
   std::vector<std::uint32_t> ids_of(std::string_view text) const;
   // A piece of text, which may end inside a character. Special tokens stand for nothing.
   std::string bytes_of(std::uint32_t id) const;
-  std::optional<std::uint32_t> end_of_text() const;
+  // What the tokenizer puts in front of a text; ids_of() does not.
+  std::vector<std::uint32_t> begin() const;
+  const std::vector<std::uint32_t>& ends() const { return ends_; }
   std::uint32_t vocabulary() const { return tokenizer_ ? tokenizer_->vocabulary() : 256; }
 
  private:
   std::shared_ptr<const Tokenizer> tokenizer_;
+  std::vector<std::uint32_t> ends_;
 };
 
 // Holds back the bytes of a character that has not come whole. What will never be one is given as it is.

@@ -15,7 +15,7 @@ std::string on_one_line(std::string text) {
 
 GenerateOptions options_of(const ReportSection& report, const TextCode& code, std::uint64_t step) {
   GenerateOptions options{.prompt = report.sample_prompt, .tokens = report.sample_tokens, .sampling = {}};
-  if (options.prompt.empty() && !code.end_of_text()) options.prompt = "\n";
+  if (options.prompt.empty() && code.begin().empty() && code.ends().empty()) options.prompt = "\n";
   options.sampling.seed = step;
   return options;
 }

@@ -12,6 +12,7 @@
 #include "common/os/posix_file.h"
 #include "stages/adapters.h"
 #include "stages/stage_file.h"
+#include "text/text_ends.h"
 #include "text/tokenizer.h"
 
 namespace shoal {
@@ -54,7 +55,27 @@ Status check_line(const std::string& folder, std::string_view line) {
                       " is not as it was saved: " + std::string(kSavedSumsName) + " says another BLAKE2b digest");
 }
 
+// What begins and ends a text, as the model's folder and the tokenizer's say it: those of the saved model say the same.
+Status save_text_ends(const std::string& folder, const RunConfig& config, std::vector<std::string>& names) {
+  const TextEnds ends = text_ends_of(config.model.from, config.data.tokenizer);
+  for (const auto& [name, text] : {std::pair(kTokenizerConfigName, tokenizer_config_text(ends)),
+                                   std::pair(kGenerationConfigName, generation_config_text(ends))}) {
+    if (text.empty()) continue;
+    SHOAL_TRY(replace_file(folder + "/" + name, {Bytes::copy_of(std::string_view(text))}));
+    names.emplace_back(name);
+  }
+  return {};
+}
+
 }  // namespace
+
+void expect_saved_model(NewFiles& made, const std::string& folder, const std::vector<StageSpec>& specs) {
+  made.expect(folder);
+  for (const StageSpec& spec : specs) made.expect(folder + "/" + stage_file_name(spec.stage, spec.stages));
+  for (const char* name : {kIndexFileName, kArchitectureFileName, kSavedConfigName, kSavedTokenizerName,
+                           kTokenizerConfigName, kGenerationConfigName, kSavedSumsName})
+    made.expect(folder + "/" + name);
+}
 
 Status finish_saved_model(const std::string& folder, const RunConfig& config, const std::vector<StageSpec>& specs) {
   SHOAL_ASSIGN(const std::string manifest, canonical_text(config));
@@ -71,6 +92,7 @@ Status finish_saved_model(const std::string& folder, const RunConfig& config, co
       log_warning("the model is saved without its tokenizer: ", tokenizer.error().message);
     }
   }
+  SHOAL_TRY(save_text_ends(folder, config, names));
   for (const StageSpec& spec : specs) names.push_back(stage_file_name(spec.stage, spec.stages));
   names.push_back(kIndexFileName);
   if (!has_adapters(config.model)) names.push_back(kArchitectureFileName);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/os/new_files.h"
 #include "common/result.h"
 #include "runtime/config/config.h"
 #include "stages/stage_spec.h"
@@ -15,6 +16,8 @@ inline constexpr char kSavedTokenizerName[] = "tokenizer.json";  // where the ru
 inline constexpr char kSavedSumsName[] = "B2SUMS";  // as `b2sum -l 256 *` writes and `b2sum --check` reads it
 inline constexpr std::size_t kSavedSumsBytesMax = 1u << 20;
 
+// What is about to be saved, so that half of a model goes away again.
+void expect_saved_model(NewFiles& made, const std::string& folder, const std::vector<StageSpec>& specs);
 // Once the files of all stages are there: index, config.json (not of adapters alone), run.toml, the tokenizer and,
 // last, the digests. A tokenizer that cannot be read is left out with a warning. ERRORS: kTooLarge (the manifest), kIo.
 Status finish_saved_model(const std::string& folder, const RunConfig& config, const std::vector<StageSpec>& specs);

@@ -47,11 +47,13 @@ Status probe_save_folder(const std::string& folder) {
 
 Status save_states(const std::string& folder, const RunConfig& config, const std::map<std::uint16_t, Bytes>& images,
                    const std::function<void(std::uint64_t done, std::uint64_t of)>& stage_saved) {
+  SHOAL_ASSIGN(const std::vector<StageSpec> specs,
+               split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage));
+  NewFiles made;
+  expect_saved_model(made, folder, specs);
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) return error_of_errno("create the folder", folder, failure.value());
-  SHOAL_ASSIGN(const std::vector<StageSpec> specs,
-               split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage));
   for (const StageSpec& spec : specs) {
     const auto found = images.find(spec.stage.value);
     const std::string name = "stage " + std::to_string(spec.stage.value);
@@ -66,7 +68,9 @@ Status save_states(const std::string& folder, const RunConfig& config, const std
     SHOAL_TRY(save_stage(folder, spec, anchor));
     stage_saved(spec.stage.value + std::uint64_t{1}, specs.size());
   }
-  return finish_saved_model(folder, config, specs);
+  SHOAL_TRY(finish_saved_model(folder, config, specs));
+  made.keep();
+  return {};
 }
 
 Status note_saved(const std::string& run_folder, const std::string& folder) {

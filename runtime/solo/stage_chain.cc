@@ -189,18 +189,22 @@ Result<MeanLoss> StageChain::validate(const Samples& samples, std::uint64_t limi
 }
 
 Status StageChain::save(const std::string& folder, const RunConfig& config) {
+  std::vector<StageSpec> specs;
+  for (const auto& stage : stages_) specs.push_back(stage->spec());
+  NewFiles made;
+  expect_saved_model(made, folder, specs);
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) return error_of_errno("create the folder", folder, failure.value());
-  std::vector<StageSpec> specs;
   for (const auto& stage : stages_) {
     if (!holds_model(*stage))
       return make_error(ErrorCode::kUnsupported, "only a model can be saved: use [executor] kind = \"torch\"");
     stage->arena().pull(ArenaRole::kAnchor);
     SHOAL_TRY(save_stage(folder, stage->spec(), stage->arena().span(ArenaRole::kAnchor)));
-    specs.push_back(stage->spec());
   }
-  return finish_saved_model(folder, config, specs);
+  SHOAL_TRY(finish_saved_model(folder, config, specs));
+  made.keep();
+  return {};
 }
 
 }  // namespace shoal

@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uint32_t kExtentMax = 1u << 24;
+constexpr std::uint32_t kFullLayers = 28;  // max_window_layers where it is not given
 
 struct ExtentKey {
   std::string_view key;
@@ -35,7 +36,7 @@ struct Architecture {
   std::string_view epsilon;
   bool tied;                // where tie_word_embeddings is not given
   std::uint32_t window;     // sliding_window where it is not given; 0: none
-  bool window_is_switched;  // sliding_window counts only with use_sliding_window, which is refused
+  bool window_is_switched;  // sliding_window counts only with use_sliding_window, and behind max_window_layers
   std::span<const AcceptedKey> accepted;
 };
 
@@ -64,8 +65,7 @@ constexpr AcceptedKey kGpt2Accepted[] = {{"activation_function", R"(["gelu_new",
                                          {"reorder_and_upcast_attn", "[false]"}};
 constexpr AcceptedKey kLlamaAccepted[] = {{"hidden_act", R"(["silu"])"},    {"attention_bias", "[false]"},
                                           {"mlp_bias", "[false]"},          {"rope_interleaved", "[false]"},
-                                          {"partial_rotary_factor", "[1]"}, {"use_sliding_window", "[false]"},
-                                          {"use_mrope", "[false]"}};
+                                          {"partial_rotary_factor", "[1]"}, {"use_mrope", "[false]"}};
 constexpr AcceptedKey kAcceptedAlways[] = {{"add_cross_attention", "[false]"},
                                            {"is_encoder_decoder", "[false]"},
                                            {"pruned_heads", "[{}]"},
@@ -83,8 +83,8 @@ constexpr Architecture kArchitectures[] = {
     {"gpt2", kGpt2, AttentionExtras::kNone, kGpt2Extents, "layer_norm_epsilon", true, 0, false, kGpt2Accepted},
     {"llama", kLlama, AttentionExtras::kNone, kLlamaExtents, "rms_norm_eps", false, 0, false, kLlamaAccepted},
     {"mistral", kLlama, AttentionExtras::kNone, kMistralExtents, "rms_norm_eps", false, 4096, false, kLlamaAccepted},
-    {"qwen2", kLlama, AttentionExtras::kQkvBias, kMistralExtents, "rms_norm_eps", false, 0, true, kLlamaAccepted},
-    {"qwen3", kLlama, AttentionExtras::kQkNorm, kQwen3Extents, "rms_norm_eps", false, 0, true, kLlamaAccepted},
+    {"qwen2", kLlama, AttentionExtras::kQkvBias, kMistralExtents, "rms_norm_eps", false, 4096, true, kLlamaAccepted},
+    {"qwen3", kLlama, AttentionExtras::kQkNorm, kQwen3Extents, "rms_norm_eps", false, 4096, true, kLlamaAccepted},
 };
 // clang-format on
 
@@ -93,6 +93,7 @@ constexpr std::string_view kDropouts[] = {"attention_dropout", "attn_pdrop", "em
 constexpr std::string_view kOtherKnown[] = {"model_type",
                                             "tie_word_embeddings",
                                             "sliding_window",
+                                            "use_sliding_window",
                                             "layer_types",
                                             "rope_theta",
                                             "rope_scaling",
@@ -195,22 +196,47 @@ Status check_accepted(const Json& file, std::span<const AcceptedKey> keys) {
   return {};
 }
 
-// Attention to the last so many text tokens alone.
-Status check_window(const Json& file, const Architecture& architecture, const ModelSpec& model) {
-  if (const Json* types = find(file, "layer_types"); types != nullptr) {
-    const bool full =
-        types->is_array() && std::ranges::all_of(*types, [](const Json& type) { return type == "full_attention"; });
-    if (!full) return refused("layer_types", *types, "shoal has \"full_attention\" alone");
+// Which of its layers attend to the last so many text tokens alone, as layer_types say it or, without them, what the
+// class makes of the other keys.
+Result<bool> has_window_layers(const Json& file, const Architecture& architecture, const ModelSpec& model) {
+  const Json* types = find(file, "layer_types");
+  if (types == nullptr) {
+    if (!architecture.window_is_switched) return true;
+    const Json* first = find(file, "max_window_layers");
+    SHOAL_ASSIGN(const double full,
+                 number_of("max_window_layers", first == nullptr ? Json(kFullLayers) : *first, 0, 1e9));
+    return full < model.layers;
   }
+  bool slides = false;
+  for (const Json& type : types->is_array() ? *types : Json::array({*types})) {
+    if (type == "sliding_attention")
+      slides = true;
+    else if (type != "full_attention")
+      return refused("layer_types", *types, "shoal has \"full_attention\" and \"sliding_attention\"");
+  }
+  return slides;
+}
+
+// A window does not matter to sequences that are no longer: longer ones are not taken.
+Status fit_window(const Json& file, const Architecture& architecture, PretrainedConfig& config) {
+  SHOAL_ASSIGN(const bool slides, has_window_layers(file, architecture, config.model));
+  const Json* on = find(file, "use_sliding_window");
+  if (on != nullptr && !on->is_boolean())
+    return make_error(ErrorCode::kMalformed, named("use_sliding_window", *on) + " is no boolean");
+  const bool off = architecture.window_is_switched && (on == nullptr || !on->get<bool>());
   const auto given = file.find("sliding_window");
-  if (architecture.window_is_switched || (given != file.end() && given->is_null())) return {};
   const Json window = given == file.end() ? Json(architecture.window) : *given;
-  if (window == 0 && given == file.end()) return {};
-  SHOAL_ASSIGN(const double width, number_of("sliding_window", window, 0, 1e9));
-  if (width >= model.context) return {};
-  return refused(
-      "sliding_window", window,
-      "a text token attends to all in front of it, and the model has " + std::to_string(model.context) + " positions");
+  if (const Json* types = find(file, "layer_types"); off && slides && types != nullptr)
+    return refused("layer_types", *types, "\"use_sliding_window\" is not true");
+  if (off || !slides || window.is_null() || (window == 0 && given == file.end())) return {};
+  SHOAL_ASSIGN(const double width, number_of("sliding_window", window, 1, 1e9));
+  if (width >= config.model.context) return {};
+  config.notes.push_back("the folder's model attends to the last " + shown(window) +
+                         " tokens alone (sliding_window), and shoal's to all: sequences have at most so many, to "
+                         "which that is the same, and not the " +
+                         std::to_string(config.model.context) + " of config.json");
+  config.model.context = static_cast<std::uint32_t>(width);
+  return {};
 }
 
 struct Rotation {
@@ -226,7 +252,8 @@ Result<Rotation> read_rotation(std::string_view key, const Json& rope) {
   static constexpr std::string_view kOther[] = {"rope_type", "type", "rope_theta", "partial_rotary_factor"};
   const std::string inside = std::string(key) + ".";
   for (const auto& [name, value] : rope.items())
-    if (std::ranges::find(kScaling, name) == std::end(kScaling) && std::ranges::find(kOther, name) == std::end(kOther))
+    if (!value.is_null() && std::ranges::find(kScaling, name) == std::end(kScaling) &&
+        std::ranges::find(kOther, name) == std::end(kOther))
       return refused(inside + name, value, "shoal does not know it");
   if (const Json* partial = find(rope, "partial_rotary_factor"); partial != nullptr && *partial != 1)
     return refused(inside + "partial_rotary_factor", *partial, "shoal rotates whole heads");
@@ -288,7 +315,7 @@ Result<std::vector<std::string>> notes_of(const Json& file, const Architecture& 
   for (const std::span<const AcceptedKey> keys : {std::span<const AcceptedKey>(kAcceptedAlways), architecture.accepted})
     for (const AcceptedKey& accepted : keys) known.insert(std::string(accepted.key));
   for (const auto& [key, value] : file.items())
-    if (!known.contains(key) && unknown.size() < 16) unknown.push_back(shown(Json(key)));
+    if (!value.is_null() && !known.contains(key) && unknown.size() < 16) unknown.push_back(shown(Json(key)));
   if (!dropouts.empty())
     notes.push_back("the folder's model was trained with dropout (" + joined(dropouts) + "); shoal trains without");
   if (!unknown.empty())
@@ -320,8 +347,8 @@ Result<PretrainedConfig> parse_pretrained_config(std::string_view text) {
   SHOAL_TRY(check_accepted(file, kAcceptedAlways));
   SHOAL_TRY(check_accepted(file, architecture->accepted));
   SHOAL_TRY(read_extents(file, *architecture, config.model));
+  SHOAL_TRY(fit_window(file, *architecture, config));
   config.model.positions = config.model.context;
-  SHOAL_TRY(check_window(file, *architecture, config.model));
   SHOAL_TRY(read_rope(file, config.model));
   if (const Json* tied = find(file, "tie_word_embeddings"); tied != nullptr) {
     if (!tied->is_boolean())
@@ -330,7 +357,8 @@ Result<PretrainedConfig> parse_pretrained_config(std::string_view text) {
   }
   const auto split = split_model(config.model, 1);
   if (!split.ok()) return make_error(split.code(), "config.json: " + split.error().message);
-  SHOAL_ASSIGN(config.notes, notes_of(file, *architecture));
+  SHOAL_ASSIGN(const std::vector<std::string> notes, notes_of(file, *architecture));
+  config.notes.insert(config.notes.end(), notes.begin(), notes.end());
   return config;
 }
 

@@ -13,9 +13,6 @@
 namespace shoal {
 namespace {
 
-constexpr char kWeightsName[] = "adapter_model.safetensors";
-constexpr char kConfigName[] = "adapter_config.json";
-
 nlohmann::ordered_json config_of(const ModelSpec& model, const std::string& base) {
   return {{"peft_type", "LORA"},
           {"task_type", "CAUSAL_LM"},
@@ -50,9 +47,9 @@ Status publish_adapters(const std::string& folder, const std::vector<LoadedStage
   std::vector<Bytes> parts{safetensors_header({}, places)};
   for (const SafetensorsHeader::Place& place : places)
     parts.push_back(Bytes::wrap(nullptr, bytes_of(values.at(place.name))));  // the caller's, for the call
-  SHOAL_TRY(replace_file((std::filesystem::path(folder) / kWeightsName).string(), parts));
+  SHOAL_TRY(replace_file((std::filesystem::path(folder) / kAdapterWeightsName).string(), parts));
   const std::string config = config_of(model, base).dump(2) + "\n";
-  return replace_file((std::filesystem::path(folder) / kConfigName).string(),
+  return replace_file((std::filesystem::path(folder) / kAdapterConfigName).string(),
                       {Bytes::copy_of(std::string_view(config))});
 }
 

@@ -20,11 +20,6 @@ StoredType stored_type(PublishedType type) {
   return type == PublishedType::kBf16 ? StoredType::kBf16 : StoredType::kF32;
 }
 
-// from_pretrained looks for the first name before it looks for an index.
-std::string file_name_of(const StageSpec& spec) {
-  return spec.stages == 1 ? "model.safetensors" : stage_file_name(spec.stage, spec.stages);
-}
-
 Status write_json(const std::string& folder, const char* name, const Json& json) {
   return replace_file((fs::path(folder) / name).string(), {Bytes::copy_of(std::string_view(json.dump(2) + "\n"))});
 }
@@ -35,14 +30,22 @@ Json index_of(const std::vector<StageSpec>& specs, PublishedType type) {
   for (const StageSpec& spec : specs) {
     bytes += parameter_count(spec) * size_of(stored_type(type));
     for (const ParameterSpec& parameter : parameters_of(spec))
-      files[published_name(row_of(spec.model.family), parameter.name)] = file_name_of(spec);
+      files[published_name(row_of(spec.model.family), parameter.name)] = published_file_name(spec);
   }
   return {{"metadata", {{"total_size", bytes}}}, {"weight_map", files}};
 }
 
-Json id_or_null(const std::optional<std::uint32_t>& id) { return id ? Json(*id) : Json(); }
+// One id, or a list of several.
+Json json_of(const std::vector<std::uint32_t>& ids) {
+  return ids.empty() ? Json() : ids.size() == 1 ? Json(ids.front()) : Json(ids);
+}
 
 }  // namespace
+
+// from_pretrained looks for the first name before it looks for an index.
+std::string published_file_name(const StageSpec& spec) {
+  return spec.stages == 1 ? "model.safetensors" : stage_file_name(spec.stage, spec.stages);
+}
 
 Status begin_published_model(const std::string& folder) {
   std::error_code failure;
@@ -77,11 +80,11 @@ Status publish_stage(const std::string& folder, const StageSpec& spec, std::span
     narrow_to_half(HalfFormat::kBf16, floats, halves);
     parts.push_back(Bytes::from_vector(std::move(halves)));
   }
-  return replace_file((fs::path(folder) / file_name_of(spec)).string(), parts);
+  return replace_file((fs::path(folder) / published_file_name(spec)).string(), parts);
 }
 
 Status finish_published_model(const std::string& folder, const std::vector<StageSpec>& specs, PublishedType type,
-                              const TextEnds& ends) {
+                              const PublishedEnds& ends) {
   SHOAL_CHECK(!specs.empty());
   const ModelSpec& model = specs.front().model;
   Json config = Json::object();
@@ -89,11 +92,11 @@ Status finish_published_model(const std::string& folder, const std::vector<Stage
   if (type == PublishedType::kBf16)
     for (const char* key : {"torch_dtype", "dtype"})
       if (config.contains(key)) config[key] = "bfloat16";
-  config["bos_token_id"] = id_or_null(ends.begin);
-  config["eos_token_id"] = id_or_null(ends.end);
+  config["bos_token_id"] = ends.begin ? Json(*ends.begin) : Json();
+  config["eos_token_id"] = json_of(ends.ends);
   Json generation = {{"_from_model_config", true}};
   if (ends.begin) generation["bos_token_id"] = *ends.begin;
-  if (ends.end) generation["eos_token_id"] = *ends.end;
+  if (!ends.ends.empty()) generation["eos_token_id"] = json_of(ends.ends);
   if (specs.size() > 1) SHOAL_TRY(write_json(folder, kIndexFileName, index_of(specs, type)));
   SHOAL_TRY(write_json(folder, "generation_config.json", generation));
   return write_json(folder, kArchitectureFileName, config);

@@ -17,11 +17,14 @@ namespace shoal {
 enum class PublishedType : std::uint8_t { kFp32 = 0, kBf16 = 1 };
 inline constexpr std::string_view kPublishedTypeNames[] = {"fp32", "bf16"};
 
-// Ids that mean the beginning and the end of a text, where they are known.
-struct TextEnds {
-  std::optional<std::uint32_t> begin, end;
+// Ids that mean the beginning and the end of a text, where they are known: of ends there may be several.
+struct PublishedEnds {
+  std::optional<std::uint32_t> begin;
+  std::vector<std::uint32_t> ends;
 };
 
+// The file of a stage's weights.
+std::string published_file_name(const StageSpec& spec);
 // The folder is made. ERRORS: kOutput (it cannot be made, or a model is in it already: files of both would be mixed).
 Status begin_published_model(const std::string& folder);
 // REQUIRES: parameters.size() == parameter_count(spec). ERRORS: kIo.
@@ -29,6 +32,6 @@ Status publish_stage(const std::string& folder, const StageSpec& spec, std::span
                      PublishedType type);
 // What belongs to the files of all stages. REQUIRES: all stages of one model, in order. ERRORS: kIo.
 Status finish_published_model(const std::string& folder, const std::vector<StageSpec>& specs, PublishedType type,
-                              const TextEnds& ends);
+                              const PublishedEnds& ends);
 
 }  // namespace shoal

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/file_pointer.h"
 #include "common/os/posix_file.h"
 #include "kernels/accumulate.h"
 #include "kernels/half.h"
@@ -32,8 +33,8 @@ Result<Bytes> read_header(const std::string& path, std::uint64_t& file_bytes) {
   std::uint8_t word[8] = {};
   SHOAL_ASSIGN(file_bytes, read_file_at(path, 0, word));
   const auto length = get_le<std::uint64_t>(ByteView(word), 0);
-  // What is too long is refused by the parser, which then has all that it needs to see.
-  const std::uint64_t wanted = length > kSafetensorsHeaderMax ? 8 : std::min(8 + length, file_bytes);
+  // What is too long is refused by the parser, which then has all that it needs to see; and a pointer's first line.
+  const std::uint64_t wanted = std::min(length > kSafetensorsHeaderMax ? kFilePointerBytes : 8 + length, file_bytes);
   Buffer front(wanted);
   SHOAL_ASSIGN(const std::uint64_t again, read_file_at(path, 0, front.view()));
   if (again != file_bytes) return make_error(ErrorCode::kCorrupt, path + ": it changed while it was read");
@@ -86,6 +87,7 @@ Result<WeightFiles> WeightFiles::open(const std::string& folder) {
   const auto text = read_file(path, kWeightIndexBytesMax);
   if (!text.ok() && text.code() == ErrorCode::kMissing) return no_weights(folder);
   if (!text.ok()) return text.error();
+  if (is_file_pointer(*text)) return file_pointer_error(path);
   const auto index = parse_weight_index({reinterpret_cast<const char*>(text->data()), text->size()});
   if (!index.ok()) return make_error(index.code(), folder + "/" + index.error().message);
   std::set<std::string> names;
@@ -99,6 +101,7 @@ Status WeightFiles::add_file(const std::string& path) {
   std::error_code failure;  // the next line says what is wrong with the file
   File file{.path = path, .bytes = 0, .written = fs::last_write_time(path, failure)};
   SHOAL_ASSIGN(const Bytes front, read_header(path, file.bytes));
+  if (is_file_pointer(front)) return file_pointer_error(path);
   auto header = parse_safetensors_header(front, file.bytes);
   if (!header.ok()) return make_error(header.code(), path + ": " + header.error().message);
   for (SafetensorsHeader::Place& place : header->tensors) tensors_.push_back({files_.size(), std::move(place)});

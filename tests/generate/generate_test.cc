@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tests/common/scratch_folder.h"
+
 namespace shoal {
 namespace {
 
@@ -60,6 +62,44 @@ TEST(GenerateTest, BeyondTheContextItGoesOnFromTheLastHalf) {
   EXPECT_EQ(made->ids.size(), 12u);
   EXPECT_GT(model.restarts, 1);
   EXPECT_EQ(std::ranges::count(model.pieces, 4u), model.restarts);
+}
+
+TEST(GenerateTest, AnyOfTheEndsStopsIt) {
+  for (const std::vector<std::uint32_t>& ends : {std::vector<std::uint32_t>{'f'}, {'z', 'f'}, {'f', 'g'}, {}}) {
+    Counting model;
+    const auto made = generate(greedy("xyz", 6), TextCode({}, ends), model, {});
+    ASSERT_TRUE(made.ok());
+    EXPECT_EQ(made->stopped_by, ends.empty() ? "tokens" : "end of text");
+    EXPECT_EQ(made->text.substr(0, 2), "de");
+    EXPECT_EQ(made->ids.size(), ends.empty() ? 6u : 2u);
+    GenerateOptions on = greedy("xyz", 4);
+    on.go_on = true;
+    Counting again;
+    EXPECT_EQ(generate(on, TextCode({}, ends), again, {})->text, "defg");
+  }
+}
+
+TEST(GenerateTest, ATextBeginsAsTheTokenizerHasItOrBehindAnEnd) {
+  std::string file = ScratchFolder::read(SHOAL_SOURCE_DIR "/tests/text/golden/llama3.json");
+  const std::string none = "\"post_processor\":null";
+  file.replace(file.find(none), none.size(),
+               R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"B"}}],
+                  "special_tokens":{"B":{"ids":[0]}}})");
+  const auto tokenizer = std::make_shared<const Tokenizer>(
+      Tokenizer::parse({reinterpret_cast<const std::uint8_t*>(file.data()), file.size()}, "llama3").value());
+  ASSERT_FALSE(tokenizer->begin().empty());
+  const std::uint32_t begin = tokenizer->begin().front();
+  for (const bool wanted : {true, false}) {
+    Counting model;
+    GenerateOptions options = greedy("ab", 1);
+    options.begin = wanted;
+    const auto prompt = generate(options, TextCode(tokenizer, {7}), model, {})->prompt;
+    EXPECT_EQ(prompt.front() == begin, wanted);
+    options.prompt = "";
+    Counting empty;
+    EXPECT_THAT(generate(options, TextCode(tokenizer, {7}), empty, {})->prompt,
+                testing::ElementsAre(wanted ? begin : 7));
+  }
 }
 
 TEST(GenerateTest, StopsWhenTheReaderHasEnough) {

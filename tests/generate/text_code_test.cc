@@ -14,7 +14,8 @@ TEST(TextCodeTest, WithoutATokenizerEachByteIsItsId) {
   for (const std::uint32_t id : ids) back += code.bytes_of(id);
   EXPECT_EQ(back, text);
   EXPECT_EQ(code.bytes_of(256), "");
-  EXPECT_FALSE(code.end_of_text());
+  EXPECT_TRUE(code.ends().empty());
+  EXPECT_TRUE(code.begin().empty());
 }
 
 TEST(WholeCharactersTest, ACharacterIsShownWhenItIsWhole) {

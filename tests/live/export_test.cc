@@ -20,7 +20,7 @@ double number_after(const std::string& text, const std::string& key) {
 
 std::string run_from(const std::string& folder, const std::string& executor) {
   return "[model]\nfrom = \"" + folder +
-         "\"\n[data]\npath = \"text.bin\"\nsequences = 2\nvalidation_samples = 4\n[optimizer]\nlr = "
+         "\"\n[data]\npath = \"text.bin\"\nsequences = 2\n[optimizer]\nlr = "
          "1e-12\n[sync]\nrule = \"allreduce\"\n"
          "microbatches_per_step = 1\n[end]\nsteps = 1\n[executor]\nkind = \"" +
          executor + "\"\n";

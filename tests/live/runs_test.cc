@@ -145,11 +145,13 @@ TEST(LiveRunTest, WhatIsSavedHasTheLossThatWasValidated) {
   for (const std::string codec : {"raw", "int8"}) {
     SCOPED_TRACE(codec);
     Processes swarm;
-    swarm.launch(swarm.write_run({.replicas = 1,
-                                  .steps = 3,
-                                  .executor = "kind = \"torch\"",
-                                  .more = "[wire]\nforward = \"" + codec + "\"\nbackward = \"" + codec + "\"\n"}),
-                 {"--save", swarm.path("saved")});
+    std::string file = ScratchFolder::read(
+        swarm.write_run({.replicas = 1,
+                         .steps = 3,
+                         .executor = "kind = \"torch\"",
+                         .more = "[wire]\nforward = \"" + codec + "\"\nbackward = \"" + codec + "\"\n"}));
+    file.erase(file.find("validation_samples = 4\n"), 23);  // all of them, as eval judges
+    swarm.launch(swarm.write_file("run.toml", file), {"--save", swarm.path("saved")});
     swarm.join("a", {"--device", "cpu"});
     swarm.join("b", {"--device", "cpu"});
     for (const std::string name : {"launch", "a", "b"})
@@ -163,7 +165,7 @@ TEST(LiveRunTest, WhatIsSavedHasTheLossThatWasValidated) {
     };
     const double validated = number_after(swarm.output("launch"), "val_loss");
     EXPECT_GT(validated, 0);
-    EXPECT_NEAR(number_after(swarm.output("eval"), "val_loss"), validated, 1e-9 * validated);
+    EXPECT_NEAR(number_after(swarm.output("eval"), "val_loss"), validated, 1e-6 * validated);
     EXPECT_EQ(number_after(ScratchFolder::read(swarm.path("saved/config.json")), "n_layer"), 4);
     const std::string part = "saved/model-00002-of-00002.safetensors";
     std::string damaged = ScratchFolder::read(swarm.path(part));

@@ -44,8 +44,8 @@ class LiveTokenFileTest : public testing::Test {
     return swarm_.write_file("run.toml",
                              "[model]\nlayers = 2\ndim = 16\nheads = 2\npositions = 16\nvocabulary = 700\n"
                              "[data]\npath = [\"a.bin\", \"b.bin\"]\nweights = [3, 1]\nvalidation = \"v.bin\"\n"
-                             "tokenizer = \"tokenizer.json\"\nwidth = \"u16\"\nsequences = 2\n"
-                             "[pipeline]\nstages = 1\n[sync]\nrule = \"allreduce\"\nmicrobatches_per_step = 2\n"
+                             "tokenizer = \"tokenizer.json\"\nwidth = \"u16\"\nsequences = 1\n"
+                             "[pipeline]\nstages = 1\n[sync]\nrule = \"allreduce\"\nmicrobatches_per_step = 4\n"
                              "[executor]\nkind = \"" +
                                  executor + "\"\n[end]\nsteps = 2\n");
   }
@@ -145,8 +145,8 @@ TEST_F(LiveTokenFileTest, InitPreparesTheTextWithATokenizerAndNamesItsWidth) {
 
 TEST_F(LiveTokenFileTest, APrepareThatIsStoppedLeavesNothing) {
   swarm_.start("command", {"data", "prepare", write_text("long.txt", 1'500'000), "--tokenizer", kTokenizer, "--out",
-                           swarm_.path("long.bin"), "--fault", "prepare.write=delay:300"});
-  ASSERT_TRUE(swarm_.wait_for_line(swarm_.path("command.err"), {"fault point prepare.write strikes"}));
+                           swarm_.path("long.bin"), "--fault", "output.step=delay:300"});
+  ASSERT_TRUE(swarm_.wait_for_line(swarm_.path("command.err"), {"fault point output.step strikes"}));
   swarm_.process("command").send_signal(SIGTERM);
   EXPECT_EQ(swarm_.exit_code("command"), 143) << errors();
   for (const auto& entry : std::filesystem::directory_iterator(swarm_.path("")))
@@ -164,7 +164,7 @@ TEST_F(LiveTokenFileTest, OutputsAndInputsHaveTheExitCodesOfThePage) {
   EXPECT_EQ(prepare_of(swarm_.write_file("bad.jsonl", "{}\n"), kTokenizer, out), 65) << errors();
   EXPECT_TRUE(says(errors(), "bad.jsonl:1: the line has no field \"text\"")) << errors();
   EXPECT_EQ(prepare_of(text, text, out), 65) << errors();
-  EXPECT_EQ(run({"data", "prepare", text, "--tokenizer", kTokenizer, "--out", out, "--fault", "prepare.write=error"}),
+  EXPECT_EQ(run({"data", "prepare", text, "--tokenizer", kTokenizer, "--out", out, "--fault", "output.step=error@2"}),
             74);
   EXPECT_EQ(run({"data", "info", text}), 65) << errors();
   EXPECT_TRUE(says(errors(), "HINT: --width")) << errors();

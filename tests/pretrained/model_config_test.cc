@@ -129,18 +129,58 @@ TEST(ModelConfigTest, RefusesRotationsThatItDoesNotHave) {
   expect_refused(llama_json(), "rope_theta", "many", ErrorCode::kMalformed);
 }
 
-TEST(ModelConfigTest, RefusesASlidingWindowThatWouldCount) {
+// Sequences are as long as the window at most, and are then computed as without it.
+TEST(ModelConfigTest, ASlidingWindowBoundsTheSequence) {
   const Json mistral = with(with(llama_json(), "model_type", "mistral"), "sliding_window", nullptr);
-  expect_refused(mistral, "sliding_window", 15, ErrorCode::kUnsupported);
-  EXPECT_TRUE(parsed(with(mistral, "sliding_window", 16)).ok()) << "as wide as the model's longest sequence";
-  const Json far = with(without(mistral, "sliding_window"), "max_position_embeddings", 8192);
-  ASSERT_FALSE(parsed(far).ok()) << "MistralConfig takes 4096 where it is not given";
-  EXPECT_NE(parsed(far).error().message.find("\"sliding_window\" = 4096"), std::string::npos);
   const Json qwen = with(with(llama_json(), "model_type", "qwen2"), "sliding_window", 4);
-  EXPECT_TRUE(parsed(with(qwen, "use_sliding_window", false)).ok());
-  expect_refused(qwen, "use_sliding_window", true, ErrorCode::kUnsupported);
-  expect_refused(qwen, "layer_types", {"full_attention", "sliding_attention"}, ErrorCode::kUnsupported);
-  EXPECT_TRUE(parsed(with(qwen, "layer_types", {"full_attention", "full_attention"})).ok());
+  const Json on = with(with(qwen, "use_sliding_window", true), "max_window_layers", 1);
+  const Json full = {"full_attention", "full_attention"}, mixed = {"full_attention", "sliding_attention"};
+  const std::vector<std::pair<Json, std::uint32_t>> longest = {
+      {mistral, 16},
+      {with(mistral, "sliding_window", 15), 15},
+      {with(mistral, "sliding_window", 16), 16},
+      {with(without(mistral, "sliding_window"), "max_position_embeddings", 8192), 4096},  // MistralConfig's default
+      {with(mistral, "max_position_embeddings", 8192), 8192},
+      {qwen, 16},
+      {with(qwen, "use_sliding_window", false), 16},
+      {on, 4},
+      {with(on, "sliding_window", nullptr), 16},
+      {with(on, "max_window_layers", 2), 16},  // of two layers none slides
+      {without(on, "max_window_layers"), 16},  // nor of the 28 that Qwen2Config takes for full ones
+      {with(on, "layer_types", full), 16},
+      {with(with(on, "max_window_layers", 28), "layer_types", mixed), 4},
+  };
+  for (const auto& [json, positions] : longest) {
+    const auto config = parsed(json);
+    ASSERT_TRUE(config.ok()) << config.error().message;
+    EXPECT_EQ(config->model.context, positions) << json.dump();
+    EXPECT_EQ(config->model.positions, positions) << json.dump();
+    EXPECT_EQ(config->notes.empty(), positions >= json["max_position_embeddings"]) << json.dump();
+  }
+  expect_refused(qwen, "layer_types", mixed, ErrorCode::kUnsupported);
+  expect_refused(qwen, "layer_types", {"chunked_attention"}, ErrorCode::kUnsupported);
+  expect_refused(on, "use_sliding_window", 1, ErrorCode::kMalformed);
+  expect_refused(mistral, "sliding_window", 0, ErrorCode::kMalformed);
+}
+
+// As transformers writes what it does not know: every key that may be absent may be null, also within others.
+TEST(ModelConfigTest, NullIsNotGiven) {
+  for (const std::string key : {"num_key_value_heads", "head_dim", "attention_bias", "rope_parameters", "rope_scaling",
+                                "layer_types", "quantization_config", "attention_dropout", "sliding_window",
+                                "eos_token_id", "pad_token_id", "pretraining_tp", "nobody_knows_it"}) {
+    const auto given = parsed(with(llama_json(), key, nullptr)), absent = parsed(without(llama_json(), key));
+    ASSERT_TRUE(given.ok()) << key << ": " << given.error().message;
+    EXPECT_EQ(given->model, absent->model) << key;
+    EXPECT_EQ(given->notes, absent->notes) << key;
+  }
+  const Json rope = {{"rope_type", "default"}, {"rope_theta", 5e5}};
+  const ModelSpec plain = parsed(with(llama_json(), "rope_parameters", rope))->model;
+  for (const std::string key : {"factor", "attention_factor", "beta_fast", "mscale", "partial_rotary_factor", "type",
+                                "original_max_position_embeddings", "nobody_knows_it"}) {
+    const auto given = parsed(with(llama_json(), "rope_parameters", with(rope, key, nullptr)));
+    ASSERT_TRUE(given.ok()) << key << ": " << given.error().message;
+    EXPECT_EQ(given->model, plain) << key;
+  }
 }
 
 TEST(ModelConfigTest, RefusesWhatItDoesNotComputeByNameAndValue) {

@@ -71,6 +71,75 @@ TEST(PretrainedFolderTest, ReadsGpt2NamesWithAndWithoutTheirPrefix) {
   }
 }
 
+// Saved of the base class, of the whole model, and with what torch's wrappers put around modules, one in the other.
+TEST(PretrainedFolderTest, ReadsNamesAsPeopleSaveThem) {
+  Json gpt2 = gpt2_json();
+  gpt2["tie_word_embeddings"] = false;
+  const auto body = [](std::string name, const std::string& prefix) {
+    for (const std::string_view front : {"model.", "transformer."})
+      if (name.starts_with(front)) name.erase(0, front.size());
+    return name.starts_with("lm_head") ? name : prefix + name;
+  };
+  const auto at_layers = [](std::string name, const std::string& wrapper) {
+    const std::size_t at = name.find("0.");
+    return at == name.npos ? name : name.insert(at + 2, wrapper);
+  };
+  for (const Json& json : {gpt2, llama_json()}) {
+    const std::string whole = json["model_type"] == "gpt2" ? "transformer." : "model.";
+    const std::vector<std::pair<std::string, std::function<std::string(const std::string&)>>> ways = {
+        {"the whole model", [&](const std::string& n) { return body(n, whole); }},
+        {"the base class", [&](const std::string& n) { return body(n, ""); }},
+        {"compiled", [&](const std::string& n) { return "_orig_mod." + body(n, whole); }},
+        {"data parallel", [&](const std::string& n) { return "module." + body(n, whole); }},
+        {"both", [&](const std::string& n) { return "module._orig_mod." + body(n, whole); }},
+        {"the other way", [&](const std::string& n) { return "_orig_mod.module." + body(n, ""); }},
+        {"layers compiled", [&](const std::string& n) { return at_layers(body(n, whole), "_orig_mod."); }},
+        {"layers wrapped",
+         [&](const std::string& n) { return at_layers(body(n, whole), "_checkpoint_wrapped_module."); }}};
+    for (const auto& [way, name] : ways) {
+      for (const bool sharded : {false, true}) {
+        FolderWriter folder("names");
+        folder.config(json);
+        const auto tensors = FolderWriter::tensors_of(model_of(json), StoredType::kBf16, name);
+        sharded ? folder.sharded(tensors) : folder.single(tensors);
+        const auto opened = PretrainedFolder::open(folder.path());
+        ASSERT_TRUE(opened.ok()) << way << ": " << opened.error().message;
+        expect_recognised(*opened, false);
+      }
+    }
+    FolderWriter headless("headless");
+    headless.config(json);
+    headless.single(FolderWriter::tensors_of(model_of(json), StoredType::kF32, but_head));
+    EXPECT_SAYS(error_of(headless), "AutoModelForCausalLM");
+  }
+}
+
+TEST(PretrainedFolderTest, AHeadThatIsSavedBesideATiedOneIsTheOneThatIsRead) {
+  for (Json json : {gpt2_json(), llama_json()}) {
+    json["tie_word_embeddings"] = true;
+    FolderWriter folder("own-head");
+    folder.config(json);
+    folder.single(FolderWriter::tensors_of(model_of(json), StoredType::kF32));
+    const auto opened = PretrainedFolder::open(folder.path());
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    expect_recognised(*opened, false);
+    EXPECT_NE(opened->notes().back().find("holds a head beside it"), std::string::npos) << opened->notes().back();
+  }
+}
+
+TEST(PretrainedFolderTest, APointerOfGitLfsIsNamedWithWhatFetchesTheFile) {
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1000\n";
+  for (const std::string name : {"model.safetensors", "model.safetensors.index.json", "config.json"}) {
+    FolderWriter folder("pointer");
+    folder.config(llama_json());
+    if (name != "model.safetensors.index.json")
+      folder.single(FolderWriter::tensors_of(model_of(llama_json()), StoredType::kF32));
+    write_text(folder.file(name), pointer);
+    EXPECT_SAYS(error_of(folder), "git lfs pull");
+    EXPECT_SAYS(error_of(folder), name);
+  }
+}
+
 TEST(PretrainedFolderTest, ATiedHeadBecomesACopyOfTheEmbeddingAndIsSaid) {
   FolderWriter folder("tied");
   folder.config(gpt2_json());

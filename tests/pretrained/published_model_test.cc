@@ -28,7 +28,8 @@ std::vector<float> numbered(const StageSpec& spec) {
   return values;
 }
 
-void publish(const std::string& folder, const std::vector<StageSpec>& specs, PublishedType type, const TextEnds& ends) {
+void publish(const std::string& folder, const std::vector<StageSpec>& specs, PublishedType type,
+             const PublishedEnds& ends) {
   ASSERT_TRUE(begin_published_model(folder).ok());
   for (const StageSpec& spec : specs) ASSERT_TRUE(publish_stage(folder, spec, numbered(spec), type).ok());
   ASSERT_TRUE(finish_published_model(folder, specs, type, ends).ok());
@@ -75,7 +76,7 @@ TEST(PublishedModelTest, TheNamesAreThoseOfTheClassWithItsHead) {
 TEST(PublishedModelTest, SaysTypeAndEndsOfATextWhereTheyAreKnown) {
   FolderWriter known("known"), unknown("unknown");
   const std::vector<StageSpec> specs = *split_model(untied_model(llama_json()), 1);
-  publish(known.path(), specs, PublishedType::kBf16, {.begin = 1, .end = 2});
+  publish(known.path(), specs, PublishedType::kBf16, {.begin = 1, .ends = {2}});
   publish(unknown.path(), specs, PublishedType::kFp32, {});
   const Json config = Json::parse(text_of_file(known.file("config.json")));
   EXPECT_EQ(config["dtype"], "bfloat16");

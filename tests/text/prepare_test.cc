@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 
@@ -158,16 +159,44 @@ TEST_F(PrepareTest, OneThatIsInterruptedLeavesWhatWasThere) {
   EXPECT_THAT(names(), testing::ElementsAre("out.bin"));
 }
 
+// Each step of each file in turn, the last rename too.
 TEST_F(PrepareTest, ADiskThatIsFullLeavesNothing) {
-  const auto inputs = many_documents();
-  for (const char* fault : {"prepare.write=error@1", "prepare.write=error@5", "prepare.finish=error"}) {
+  PrepareOptions wanted = options({folder_.write("a.txt", "ab"), folder_.write("b.txt", "c")});
+  wanted.header = TokenHeader::kLlmc;
+  for (int step = 1;; ++step) {
     disarm_faults();
-    ASSERT_TRUE(arm_faults(fault).ok());
-    const auto prepared = prepare_text(bytes_encoder(), options(inputs));
-    EXPECT_EQ(prepared.code(), ErrorCode::kIo) << fault;
-    EXPECT_THAT(prepared.error().message, HasSubstr("No space left")) << fault;
-    EXPECT_TRUE(names().empty()) << fault;
+    ASSERT_TRUE(arm_faults("output.step=error@" + std::to_string(step)).ok());
+    const auto prepared = prepare_text(bytes_encoder(), wanted);
+    if (prepared.ok()) {
+      EXPECT_GT(step, 10) << "of two files open, write, sync and rename, and the header twice";
+      return;
+    }
+    EXPECT_THAT(prepared.error().message, HasSubstr("No space left")) << step;
+    EXPECT_TRUE(names().empty()) << step;
   }
+}
+
+// In front of each document stands what begins a text, also where one is cut into pieces, and the threads are many.
+TEST_F(PrepareTest, EachDocumentBeginsAsTheTokenizerHasIt) {
+  TextEncoder encoder = bytes_encoder();
+  encoder.vocabulary = 300;
+  encoder.begin = {298, 299};
+  PrepareOptions wanted = options(many_documents());
+  const std::uint64_t documents = prepare_text(encoder, wanted)->sidecar.documents;
+  const std::vector<std::uint32_t> framed = ids();
+  EXPECT_EQ(static_cast<std::uint64_t>(std::ranges::count(framed, 298u)), documents);
+  for (std::size_t i = 0; i < framed.size(); ++i) {
+    const bool first = i == 0 || framed[i - 1] == kEnd;
+    ASSERT_EQ(framed[i] == 298, first) << i;
+    if (first) {
+      ASSERT_EQ(framed[i + 1], 299u);
+    }
+  }
+  wanted.begin_of_text = false;
+  ASSERT_TRUE(prepare_text(encoder, wanted).ok());
+  std::vector<std::uint32_t> bare;
+  std::ranges::copy_if(framed, std::back_inserter(bare), [](std::uint32_t id) { return id < 298; });
+  EXPECT_TRUE(ids() == bare);
 }
 
 TEST_F(PrepareTest, ABadInputLeavesNothing) {

@@ -17,6 +17,48 @@ std::string joined_bytes(const Tokenizer& tokenizer, const Ids& ids) {
   return bytes;
 }
 
+// What stands in front of the text in the template, alone or in a sequence of processors.
+TEST(TokenizerTest, KnowsWhatItsPostProcessorPutsInFront) {
+  const nlohmann::json begin = {{"SpecialToken", {{"id", "B"}, {"type_id", 0}}}}, text = {{"Sequence", {{"id", "A"}}}};
+  const nlohmann::json tokens = {{"B", {{"id", "B"}, {"ids", {3, 4}}, {"tokens", {"x", "y"}}}}};
+  const auto templated = [&](const nlohmann::json& single) {
+    return nlohmann::json{{"type", "TemplateProcessing"}, {"single", single}, {"special_tokens", tokens}};
+  };
+  const nlohmann::json level = {{"type", "ByteLevel"}, {"add_prefix_space", false}};
+  for (const auto& [processor, expected] : std::vector<std::pair<nlohmann::json, Ids>>{
+           {nullptr, {}},
+           {level, {}},
+           {templated({begin, text, begin}), {3, 4}},
+           {templated({text, begin}), {}},
+           {templated({begin, begin, text}), {3, 4, 3, 4}},
+           {{{"type", "Sequence"}, {"processors", {level, templated({begin, text})}}}, {3, 4}}}) {
+    nlohmann::json file = small_tokenizer();
+    file["post_processor"] = processor;
+    const auto tokenizer = parse(file);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+    EXPECT_EQ(tokenizer->begin(), expected) << processor.dump();
+    EXPECT_EQ(encoded(*tokenizer, "ab"), encoded(parse(small_tokenizer()).value(), "ab"));
+  }
+  for (const nlohmann::json& wrong :
+       {nlohmann::json{{"B", {{"ids", {100'000}}}}}, {{"B", {{"ids", "3"}}}}, {{"C", 1}}, nlohmann::json()}) {
+    nlohmann::json file = small_tokenizer();
+    file["post_processor"] = templated({begin, text});
+    file["post_processor"]["special_tokens"] = wrong;
+    EXPECT_EQ(parse(file).code(), ErrorCode::kMalformed) << wrong.dump();
+  }
+}
+
+TEST(TokenizerTest, OneOfAnotherFormIsRefusedWithWhatMakesTheFile) {
+  for (const std::string_view other : {"\x0a\x0e\x0a\x05<unk>\x15", "IQ== 0\nIg== 1\n", ""}) {
+    const auto parsed = Tokenizer::parse(view_of(other), "tokenizer.model");
+    ASSERT_FALSE(parsed.ok());
+    EXPECT_NE(parsed.error().message.find("AutoTokenizer"), std::string::npos) << parsed.error().message;
+  }
+  const auto pointer =
+      Tokenizer::parse(view_of("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"), "t.json");
+  EXPECT_NE(pointer.error().message.find("git lfs pull"), std::string::npos) << pointer.error().message;
+}
+
 TEST(TokenizerTest, AByteLevelTextComesBackAsItWas) {
   const std::string text = with_replacements(file_text(kGolden + "text.bin"));
   for (const char* kind : {"gpt2", "llama3", "smollm"}) {
