@@ -28,8 +28,7 @@ StageRounds::StageRounds(StageId stage, const AuthorityOptions& options, Authori
       blames_(stage, port, loop, book, detector, decisions),
       times_(stage, options, book, detector),
       fetches_(options, loop, detector, times_),
-      repeats_(port, loop),
-      restore_(options, port, loop, log, book, repeats_, line_),
+      restore_(options, port, loop, log, book, line_),
       last_commit_at_(loop.now()) {
   line_.stage = stage;
 }
@@ -122,7 +121,7 @@ void StageRounds::on_report(const Remote& from, const RoundReport& report) {
   if (known == nullptr) return;
   if (!round_ || round_->open.round != report.round) {
     if (line_.last_commit_sent && line_.last_commit_sent->round == report.round)
-      repeats_.send_commit(*known, *line_.last_commit_sent);
+      restore_.send_commit(*known, *line_.last_commit_sent);
     else if (report.round > line_.round_committed() && report.round <= line_.round_used &&
              report.round != line_.last_commit.value_or(RoundCommit{}).round)
       port_.send(from.peer, RoundAbandon{report.stage, report.round, "this round is over"});
@@ -282,7 +281,7 @@ void StageRounds::commit(const Digest& digest) {
   log_.decide(LogCommit{commit, port_.paths_logged()}, [this, commit, among = round.open.members] {
     line_.last_commit_sent = commit;
     port_.write(event_of(commit));
-    for (const auto& [session, member] : members()) repeats_.send_commit(*member, commit);
+    for (const auto& [session, member] : members()) restore_.send_commit(*member, commit);
     port_.on_round_commit(commit);
     release_leavers(among);
     course_.check_finished();

@@ -27,7 +27,6 @@
 #include "authority/open_round.h"
 #include "authority/round_blames.h"
 #include "authority/round_opening.h"
-#include "authority/round_repeats.h"
 #include "authority/round_times.h"
 #include "authority/run_course.h"
 #include "authority/stage_fetches.h"
@@ -67,9 +66,9 @@ class StageRounds {
   void on_report(const Remote& from, const RoundReport& report);
   void on_joiner() { fetches_.on_joiner(round_.has_value()); }  // a member that must fetch came
   void on_beat(MemberState& member, const Beat& beat) { fetches_.on_beat(member, beat, line_, round_.has_value()); }
-  void on_link_up(MemberState& member) { repeats_.on_link_up(member, line_, open_round_or_null()); }
+  void on_link_up(MemberState& member) { restore_.on_link_up(member, open_round_or_null()); }
   // Messages are not reliable: what it should have by now is sent again, at most once a second.
-  void repeat(MemberState& member) { repeats_.repeat(member, line_, open_round_or_null()); }
+  void repeat(MemberState& member) { restore_.repeat(member, open_round_or_null()); }
   // It wants to leave. False: nothing of it waits for a round, so that its session may end at once.
   bool waits_for_round(MemberState& member, const Leave& leave);
   void on_over(const Session& session, const PeerId& peer, bool fenced);
@@ -125,7 +124,6 @@ class StageRounds {
   RoundBlames blames_;
   RoundTimes times_;
   StageFetches fetches_;
-  RoundRepeats repeats_;
   StageRestore restore_;
   LastRounds last_;
   std::optional<OpenRound> round_;
