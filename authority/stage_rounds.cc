@@ -26,8 +26,7 @@ StageRounds::StageRounds(StageId stage, const AuthorityOptions& options, Authori
       course_(course),
       decisions_(decisions),
       blames_(stage, port, loop, book, detector, decisions),
-      times_(stage, options, book, detector),
-      fetches_(options, loop, detector, times_),
+      times_(stage, options, loop, book, detector),
       restore_(options, port, loop, log, book, line_),
       last_commit_at_(loop.now()) {
   line_.stage = stage;
@@ -66,7 +65,7 @@ void StageRounds::maybe_open() {
   if (round_ || gave_up_ || !course_.opens_rounds()) return;
   const TimePoint now = loop_.now();
   if (now < retry_at_) return;
-  if (fetches_.hold_rounds() && somebody_fetches(view())) return;
+  if (times_.hold_rounds() && somebody_fetches(view())) return;
   const Step* step = next_step();
   if (step == nullptr && !diloco_due()) return;
   std::vector<Session> able = who_takes_part(view(), step != nullptr);
@@ -253,7 +252,7 @@ void StageRounds::try_decide(bool grace_over) {
 
 OpenRound StageRounds::take_round() {
   OpenRound round = *std::exchange(round_, std::nullopt);
-  fetches_.on_round_over();
+  times_.on_round_over();
   for (const TimerId timer : {round.budget, round.grace})
     if (timer != 0) loop_.cancel(timer);
   return round;
@@ -360,7 +359,7 @@ void StageRounds::release_leavers(const std::vector<Session>& among) {
 
 void StageRounds::end_squatters() {
   const Duration patience = times_.to_serve();
-  for (const Session& session : fetches_.squatters(line_, members(), patience, course_.is_over()))
+  for (const Session& session : times_.squatters(line_, patience, course_.is_over()))
     decisions_.end_for_misconduct(session, "it neither fetched the stage's state nor served for " +
                                                std::to_string(static_cast<int>(seconds_of(patience))) + " s");
 }
