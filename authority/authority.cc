@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "authority/log_replay.h"
 #include "common/log.h"
 #include "events/session_end.h"
+#include "transport/one_taker.h"
 
 namespace shoal {
 
@@ -33,7 +33,7 @@ Result<std::unique_ptr<Authority>> Authority::open(AuthorityOptions options, Aut
                                                    AuthorityLog log) {
   std::unique_ptr<Authority> opened(new Authority(std::move(options), port, loop, std::move(log.file)));
   Authority& self = *opened;
-  SHOAL_ASSIGN(self.again_, LogReplay(self.options_, port, loop, self.book_, self.stages_).apply(log.records));
+  for (const LogRecord& record : log.records) SHOAL_TRY(self.replay(record));
   if (log.records.empty()) self.log_.decide(LogStart{self.options_.manifest}, [] {});
   return opened;
 }
@@ -56,6 +56,100 @@ Status Authority::compact(std::function<void(Status)> done) {
   for (const auto& stage : stages_) stage->line().compact(book_.of(stage->line().stage), records);
   for (const LogOverAgain& lately : book_.over_lately()) records.push_back(lately);
   return log_.compact(records, std::move(done));
+}
+
+// ---- replay ----
+
+Status Authority::replay(const LogRecord& record) {
+  const auto on_line = [this](StageId stage, auto apply) -> Status {
+    if (stage.value >= stages_.size()) return log_contradicts("names a stage that the run does not have");
+    return apply(rounds_of(stage).line());
+  };
+  const auto takers = OneTaker{
+      [&](const LogStart& start) { return replay_start(start); },
+      [&](const LogMember& logged) {
+        return on_line(logged.stage, [&](StageLine& line) {
+          MemberState& member = book_.place(logged.member.session, logged.stage);
+          member.member = logged.member;
+          member.enter(logged.member.serving ? MemberPhase::kReady : MemberPhase::kIdle);
+          member.version = logged.member.version;
+          member.beats.heard_at = member.fetch.idle_since = loop_.now();
+          ++line.epoch.value;
+          book_.change_list();
+          return Status();
+        });
+      },
+      [&](const LogOver& over) { return replay_over(over); },
+      [&](const LogOpen& opened) {
+        return on_line(opened.open.stage, [&](StageLine& line) { return line.replay(opened); });
+      },
+      [&](const LogCommit& committed) {
+        return on_line(committed.commit.stage, [&](StageLine& line) -> Status {
+          SHOAL_ASSIGN(const auto taken, line.replay(committed, port_.settled(line.stage), loop_.now()));
+          book_.note_commit(committed.commit, taken);
+          tell_again(LogAgain{line.told.back().commit});
+          return {};
+        });
+      },
+      [&](const LogStage& stage) { return on_line(stage.stage, [&](StageLine& line) { return line.replay(stage); }); },
+      [&](const LogAgain& again) {
+        return on_line(again.commit.stage, [&](StageLine&) {
+          tell_again(again);
+          return Status();
+        });
+      },
+      [&](const LogOverAgain& over) {
+        tell_again(over);
+        return Status();
+      },
+      [&](const AnyOf<LogBase, LogShares, LogSessions, LogNamed> auto& of_book) {
+        book_.replay(of_book);
+        return Status();
+      },
+  };
+  return std::visit(takers, record);
+}
+
+Status Authority::replay_start(const LogStart& start) const {
+  if (start.manifest.body != options_.manifest.body)
+    return make_error(ErrorCode::kCorrupt,
+                      "the run was started with another manifest: its run file was changed or damaged since. HINT: put "
+                      "the old one back, or start a new run in another folder");
+  if (start.manifest.signature != options_.manifest.signature)  // Ed25519: one key, one text, one signature
+    return log_contradicts(
+        "belongs to another run: it was begun with another run.key. HINT: put back the run.key that was "
+        "made with it");
+  return {};
+}
+
+Status Authority::replay_over(const LogOver& over) {
+  const MemberState* member = book_.find(over.session);
+  if (member == nullptr) return log_contradicts("ends a session that never was a member");
+  const StageId stage = member->stage;
+  ++rounds_of(stage).line().epoch.value;
+  book_.end(over.session, over.reason, !is_fault(over.reason));
+  tell_again(LogOverAgain{stage, over.session, over.reason});
+  return {};
+}
+
+void Authority::tell_again(const LogAgain& record) {
+  rounds_of(record.commit.stage).line().replay(record, loop_.now());
+  again_.push_back([this, commit = record.commit]() mutable {
+    if (commit.back_to) {
+      const RecentCommits::TakenBack taken{std::exchange(commit.secured, {}), std::exchange(commit.tag, 0)};
+      return say_restored(port_, commit, taken);
+    }
+    port_.write(event_of(commit));
+    port_.on_round_commit(commit);
+  });
+}
+
+void Authority::tell_again(const LogOverAgain& record) {
+  book_.note_over(record);
+  again_.push_back([this, record] {
+    port_.write(session_over_event(record.session, record.stage, record.reason));
+    port_.on_session_over(record.session, record.stage, record.reason);
+  });
 }
 
 // ---- time ----

@@ -10,8 +10,7 @@
 //   MemberDecisions  members admitted, shown as serving, over   authority/member_decisions.h
 //   StageRounds      the rounds of one stage                    authority/stage_rounds.h
 //   RunCourse        steps, totals, the ends of a run           authority/run_course.h
-//   LogReplay        what the log says, brought back            authority/log_replay.h
-//   Authority        the log's opening and compaction; time; dispatch
+//   Authority        the log's opening, replay and compaction; time; dispatch
 //
 // What is called when (by runtime/launch):
 //   open(the log), sync_log()     first
@@ -45,7 +44,6 @@
 #include "authority/authority_port.h"
 #include "authority/decision_log.h"
 #include "authority/failure_detector.h"
-#include "authority/log_replay.h"
 #include "authority/member_book.h"
 #include "authority/member_decisions.h"
 #include "authority/member_lists.h"
@@ -117,6 +115,13 @@ class Authority {
 
  private:
   Authority(AuthorityOptions options, AuthorityPort& port, EventLoop& loop, std::unique_ptr<RecordLog> file);
+  // What the log says, brought back into book and stages. Rounds that were opened and not committed are over: their
+  // commit never left. ERRORS: kCorrupt (another run's log, or one that contradicts itself).
+  Status replay(const LogRecord& record);
+  Status replay_start(const LogStart& start) const;
+  Status replay_over(const LogOver& over);
+  void tell_again(const LogAgain& record);
+  void tell_again(const LogOverAgain& record);
   void tick();
   void arm_tick();
   void check_memberships();
@@ -137,7 +142,7 @@ class Authority {
   RunCourse course_;
   Placement placement_;
   MemberDecisions decisions_;
-  std::vector<LogReplay::Tell> again_;  // until start(): what the log says is told again
+  std::vector<std::function<void()>> again_;  // until start(): what the log says is told again
   TimerId tick_timer_ = 0;
 };
 

@@ -10,7 +10,7 @@
 
 #include "authority/authority_port.h"
 #include "authority/decision_log.h"
-#include "authority/list_history.h"
+#include "authority/list_change.h"
 #include "authority/member_book.h"
 #include "common/event_loop.h"
 

@@ -1,6 +1,8 @@
 #pragma once
-// A stage that goes back: nobody has held its newest version for long enough, and a member has an earlier one
-// (docs/ROUNDS.md, "A stage that goes back").
+// What a stage has by now, brought back. To a member what it should have of the stage's rounds is told again, since
+// messages are not reliable: at most once a second, to the members of a large round less often. And a stage goes back
+// when nobody has held its newest version for long enough, and a member has an earlier one (docs/ROUNDS.md, "A stage
+// that goes back").
 //
 // Thread: loop only.   Borrows: all that it is made with.
 #include <optional>
@@ -8,7 +10,7 @@
 #include "authority/authority_port.h"
 #include "authority/decision_log.h"
 #include "authority/member_book.h"
-#include "authority/round_repeats.h"
+#include "authority/open_round.h"
 #include "authority/stage_line.h"
 #include "common/event_loop.h"
 
@@ -17,8 +19,14 @@ namespace shoal {
 class StageRestore {
  public:
   StageRestore(const AuthorityOptions& options, AuthorityPort& port, const EventLoop& loop, DecisionLog& log,
-               MemberBook& book, const RoundRepeats& repeats, StageLine& line)
-      : options_(options), port_(port), loop_(loop), log_(log), book_(book), repeats_(repeats), line_(line) {}
+               MemberBook& book, StageLine& line)
+      : options_(options), port_(port), loop_(loop), log_(log), book_(book), line_(line) {}
+
+  // In front of a commit that does not name it: the last one that does.
+  void send_commit(const MemberState& member, const RoundCommit& commit) const;
+  // `round`: the open one; null: none.
+  void on_link_up(MemberState& member, OpenRound* round) const;
+  void repeat(MemberState& member, OpenRound* round) const;
 
   // Each tick. `may`: no round is open, and the run goes on. True: it went back.
   bool look(bool may);
@@ -35,7 +43,6 @@ class StageRestore {
   const EventLoop& loop_;
   DecisionLog& log_;
   MemberBook& book_;
-  const RoundRepeats& repeats_;
   StageLine& line_;
   std::optional<TimePoint> missing_since_;
 };

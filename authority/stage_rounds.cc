@@ -26,10 +26,8 @@ StageRounds::StageRounds(StageId stage, const AuthorityOptions& options, Authori
       course_(course),
       decisions_(decisions),
       blames_(stage, port, loop, book, detector, decisions),
-      times_(stage, options, book, detector),
-      fetches_(options, loop, detector, times_),
-      repeats_(port, loop),
-      restore_(options, port, loop, log, book, repeats_, line_),
+      times_(stage, options, loop, book, detector),
+      restore_(options, port, loop, log, book, line_),
       last_commit_at_(loop.now()) {
   line_.stage = stage;
 }
@@ -67,7 +65,7 @@ void StageRounds::maybe_open() {
   if (round_ || gave_up_ || !course_.opens_rounds()) return;
   const TimePoint now = loop_.now();
   if (now < retry_at_) return;
-  if (fetches_.hold_rounds() && somebody_fetches(view())) return;
+  if (times_.hold_rounds() && somebody_fetches(view())) return;
   const Step* step = next_step();
   if (step == nullptr && !diloco_due()) return;
   std::vector<Session> able = who_takes_part(view(), step != nullptr);
@@ -122,7 +120,7 @@ void StageRounds::on_report(const Remote& from, const RoundReport& report) {
   if (known == nullptr) return;
   if (!round_ || round_->open.round != report.round) {
     if (line_.last_commit_sent && line_.last_commit_sent->round == report.round)
-      repeats_.send_commit(*known, *line_.last_commit_sent);
+      restore_.send_commit(*known, *line_.last_commit_sent);
     else if (report.round > line_.round_committed() && report.round <= line_.round_used &&
              report.round != line_.last_commit.value_or(RoundCommit{}).round)
       port_.send(from.peer, RoundAbandon{report.stage, report.round, "this round is over"});
@@ -254,7 +252,7 @@ void StageRounds::try_decide(bool grace_over) {
 
 OpenRound StageRounds::take_round() {
   OpenRound round = *std::exchange(round_, std::nullopt);
-  fetches_.on_round_over();
+  times_.on_round_over();
   for (const TimerId timer : {round.budget, round.grace})
     if (timer != 0) loop_.cancel(timer);
   return round;
@@ -282,7 +280,7 @@ void StageRounds::commit(const Digest& digest) {
   log_.decide(LogCommit{commit, port_.paths_logged()}, [this, commit, among = round.open.members] {
     line_.last_commit_sent = commit;
     port_.write(event_of(commit));
-    for (const auto& [session, member] : members()) repeats_.send_commit(*member, commit);
+    for (const auto& [session, member] : members()) restore_.send_commit(*member, commit);
     port_.on_round_commit(commit);
     release_leavers(among);
     course_.check_finished();
@@ -361,7 +359,7 @@ void StageRounds::release_leavers(const std::vector<Session>& among) {
 
 void StageRounds::end_squatters() {
   const Duration patience = times_.to_serve();
-  for (const Session& session : fetches_.squatters(line_, members(), patience, course_.is_over()))
+  for (const Session& session : times_.squatters(line_, patience, course_.is_over()))
     decisions_.end_for_misconduct(session, "it neither fetched the stage's state nor served for " +
                                                std::to_string(static_cast<int>(seconds_of(patience))) + " s");
 }

@@ -27,12 +27,10 @@
 #include "authority/open_round.h"
 #include "authority/round_blames.h"
 #include "authority/round_opening.h"
-#include "authority/round_repeats.h"
-#include "authority/round_times.h"
 #include "authority/run_course.h"
-#include "authority/stage_fetches.h"
 #include "authority/stage_line.h"
 #include "authority/stage_restore.h"
+#include "authority/stage_times.h"
 #include "common/backoff.h"
 #include "common/event_loop.h"
 #include "common/lifetime.h"
@@ -65,11 +63,11 @@ class StageRounds {
   void end_squatters();
   void maybe_restore();  // goes back to an earlier version where nobody has held the newest for long enough
   void on_report(const Remote& from, const RoundReport& report);
-  void on_joiner() { fetches_.on_joiner(round_.has_value()); }  // a member that must fetch came
-  void on_beat(MemberState& member, const Beat& beat) { fetches_.on_beat(member, beat, line_, round_.has_value()); }
-  void on_link_up(MemberState& member) { repeats_.on_link_up(member, line_, open_round_or_null()); }
+  void on_joiner() { times_.on_joiner(round_.has_value()); }  // a member that must fetch came
+  void on_beat(MemberState& member, const Beat& beat) { times_.on_beat(member, beat, line_, round_.has_value()); }
+  void on_link_up(MemberState& member) { restore_.on_link_up(member, open_round_or_null()); }
   // Messages are not reliable: what it should have by now is sent again, at most once a second.
-  void repeat(MemberState& member) { repeats_.repeat(member, line_, open_round_or_null()); }
+  void repeat(MemberState& member) { restore_.repeat(member, open_round_or_null()); }
   // It wants to leave. False: nothing of it waits for a round, so that its session may end at once.
   bool waits_for_round(MemberState& member, const Leave& leave);
   void on_over(const Session& session, const PeerId& peer, bool fenced);
@@ -123,9 +121,7 @@ class StageRounds {
   MemberDecisions& decisions_;
   StageLine line_;
   RoundBlames blames_;
-  RoundTimes times_;
-  StageFetches fetches_;
-  RoundRepeats repeats_;
+  StageTimes times_;
   StageRestore restore_;
   LastRounds last_;
   std::optional<OpenRound> round_;

@@ -14,8 +14,7 @@
 #include "common/os/posix_file.h"
 #include "common/os/thread_loop.h"
 #include "router/commit_book.h"
-#include "runtime/launch/log_partners.h"
-#include "runtime/launch/log_space.h"
+#include "runtime/launch/run_logs.h"
 
 namespace shoal {
 

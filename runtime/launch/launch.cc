@@ -67,9 +67,11 @@ Status Launch::open_parts() {
   if (!authority.ok())
     return make_error(authority.code(), authority_log_path(options_.folder) + ": " + authority.error().message);
   authority_ = *std::move(authority);
-  end_ = std::make_unique<RunEnd>(RunEnd::Environment{env_.loop, env_.events, options_, owner_, logs_->book(),
-                                                      logs_->trainer(), *authority_, env_.run_aside},
-                                  static_cast<RunEndPort&>(*this));
+  end_ = std::make_unique<RunEnd>(
+      RunEnd::Environment{env_.loop, env_.events, options_, owner_, logs_->book(), logs_->trainer(), *authority_,
+                          env_.run_aside, [this] { return had_every_stage_; },
+                          [this](const std::string& reason) { announcer_->tell_end(authority_->status(), reason); },
+                          [this](std::optional<Error> error) { on_over(std::move(error)); }});
   return {};
 }
 
@@ -200,8 +202,6 @@ void Launch::write_bytes() {
 }
 
 // ---- the end ----
-
-void Launch::on_end_sent(const std::string& reason) { announcer_->tell_end(authority_->status(), reason); }
 
 void Launch::on_over(std::optional<Error> error) {
   if (transport_) write_bytes();

@@ -32,7 +32,7 @@
 
 namespace shoal {
 
-class Launch final : private Transport::Listener, private AuthorityPort, private Trainer::Owner, private RunEndPort {
+class Launch final : private Transport::Listener, private AuthorityPort, private Trainer::Owner {
  public:
   // ERRORS: kInput (the model does not fit the stages), those of RunLogs::open and Authority::open.
   static Result<std::unique_ptr<Launch>> open(LaunchOptions options, LaunchEnvironment environment, LaunchOwner& owner);
@@ -92,16 +92,12 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   // Trainer::Owner (on_log_failure serves both)
   void on_step(const Step& step) override;
   void on_train_line(const TrainLine& line) override;
-  void on_progress(std::uint64_t run_targets, double loss, std::uint64_t step) override;
   void on_parked(StageId stage, bool parked) override;
   void on_lost(const CommitBook::Listing& listing) override;
   void on_misconduct(const Session& session, const std::string& what) override;
   void on_validated(std::uint64_t samples, std::uint64_t of) override;
-  // RunEndPort
-  bool had_every_stage() const override { return had_every_stage_; }
-  void on_end_sent(const std::string& reason) override;
-  void on_over(std::optional<Error> error) override;
 
+  void on_over(std::optional<Error> error);
   // A joiner is handed to the authority once others can dial it.
   bool on_stranger(const Remote& remote, JoinRequest request, const InboundFrames& frames, std::uint64_t frame_bytes);
   void on_dialled_back(const DialBack::Verdict& verdict);

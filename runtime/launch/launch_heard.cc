@@ -204,15 +204,12 @@ void Launch::on_train_line(const TrainLine& line) {
   whole.disk_age = checkpoints_.late();
   owner_.on_train_line(whole);
   if (texts_ && options_.config.validates_after(line.step)) texts_->on_validation(line.step);
-}
-
-void Launch::on_progress(std::uint64_t run_targets, double loss, std::uint64_t step) {
   BeatAck status;
-  status.run_targets = run_targets;
-  status.run_loss = loss;
-  status.run_step = step;
+  status.run_targets = line.tokens;
+  status.run_loss = line.loss;
+  status.run_step = line.step;
   authority_->set_status(status);
-  announcer_->standing().on_progress(run_targets, loss, step, env_.loop.now());
+  announcer_->standing().on_progress(line.tokens, line.loss, line.step, env_.loop.now());
 }
 
 void Launch::on_parked(StageId stage, bool parked) {

@@ -124,17 +124,17 @@ void RunEnd::over(std::optional<Error> error) {
   if (is(RunPhase::kOver)) return;
   states_.reset();
   go(RunPhase::kOver);
-  port_.on_over(std::move(error));
+  env_.on_over(std::move(error));
 }
 
 // ---- the phases ----
 
-void RunEnd::settle() { trainer_->finish(then(&RunEnd::last_rounds)); }
+void RunEnd::settle() { trainer_->end_feeding(TrainerPhase::kSettling, then(&RunEnd::last_rounds)); }
 
 void RunEnd::make_last_rounds() { env_.authority.finish(then(&RunEnd::validate_or_not)); }
 
 void RunEnd::validate_or_not() {
-  const bool whole = extent_ == Extent::kWhole && port_.had_every_stage();
+  const bool whole = extent_ == Extent::kWhole && env_.had_every_stage();
   whole ? go(RunPhase::kValidating) : take_states();
 }
 
@@ -152,7 +152,7 @@ void RunEnd::validate() {
 
 void RunEnd::leave_stage() {
   extent_ = Extent::kWithoutStage;
-  trainer_->give_up_open(then(&RunEnd::stop_rounds));
+  trainer_->end_feeding(TrainerPhase::kGivingUp, then(&RunEnd::stop_rounds));
 }
 
 void RunEnd::stop_rounds() { env_.authority.give_up(then(&RunEnd::take_states)); }
@@ -191,11 +191,11 @@ void RunEnd::log_end() {
 }
 
 void RunEnd::tell_end() {
-  trainer_->say_lost(lost_);
+  for (const CommitBook::Listing& listing : lost_) trainer_->say_lost(listing);
   env_.events.write({.event = EventKind::kEnd, .cause = reason_});
   env_.authority.end(reason_);
   told_at_ = env_.loop.now();
-  port_.on_end_sent(reason_);
+  env_.on_end_sent(reason_);
   linger();
 }
 
@@ -318,7 +318,7 @@ void RunEnd::cut_off(const std::string& cut) {
   extent_ = Extent::kCutOff;
   env_.owner.on_notice("ending although " + cut + ": " + std::to_string(env_.book.open()) +
                        " microbatches stay unfinished, and nothing is validated");
-  if (is(RunPhase::kSettling)) trainer_->leave_open(then(&RunEnd::last_rounds));
+  if (is(RunPhase::kSettling)) trainer_->end_feeding(TrainerPhase::kLeaving, then(&RunEnd::last_rounds));
   if (!is(RunPhase::kValidating)) return;
   trainer_->evaluator().stop();
   take_states();

@@ -45,15 +45,6 @@ enum class RunPhase : std::uint8_t {
   kOver,
 };
 
-// What the end asks of the launching process.
-class RunEndPort {
- public:
-  virtual ~RunEndPort() = default;
-  virtual bool had_every_stage() const = 0;  // at one time in this life: else there is nothing to validate
-  virtual void on_end_sent(const std::string& reason) = 0;
-  virtual void on_over(std::optional<Error> error) = 0;  // once, and the last call
-};
-
 class RunEnd {
  public:
   static constexpr Duration kSettleTime = 10s;
@@ -67,8 +58,11 @@ class RunEnd {
     RecordLog& log;  // the trainer's
     Authority& authority;
     const std::function<void(std::function<void()> job, std::function<void()> done)>& run_aside;
+    std::function<bool()> had_every_stage;  // at one time in this life: else there is nothing to validate
+    std::function<void(const std::string& reason)> on_end_sent;
+    std::function<void(std::optional<Error> error)> on_over;  // once, and the last call
   };
-  RunEnd(Environment environment, RunEndPort& port) : env_(environment), port_(port) {}
+  explicit RunEnd(Environment environment) : env_(std::move(environment)) {}
   RunEnd(const RunEnd&) = delete;
   RunEnd& operator=(const RunEnd&) = delete;
 
@@ -129,7 +123,6 @@ class RunEnd {
   std::string waited_for() const;
 
   Environment env_;
-  RunEndPort& port_;
   Trainer* trainer_ = nullptr;  // from begin() on, as links_
   Links* links_ = nullptr;
   RunPhase phase_ = RunPhase::kOpening;

@@ -2,7 +2,6 @@
 
 #include "common/crypto/hash.h"
 #include "common/trainer_id.h"
-#include "runtime/launch/log_partners.h"
 
 namespace shoal {
 
@@ -11,6 +10,13 @@ namespace {
 Error missing(const std::string& path, const std::string& name, const std::string& partner) {
   return make_error(ErrorCode::kMissing, path + " is missing or empty, and " + partner +
                                              " beside it belongs to a run that went on. HINT: put " + name +
+                                             " back; without it the run cannot go on, start a new one in another "
+                                             "folder");
+}
+
+Error older(const std::string& path, const std::string& partner, const std::string& what) {
+  return make_error(ErrorCode::kCorrupt, path + " is older than " + partner + ": " + what +
+                                             ". HINT: put the newest copy of " + path +
                                              " back; without it the run cannot go on, start a new one in another "
                                              "folder");
 }
@@ -96,6 +102,24 @@ void RunLogs::tend(Authority& authority, EventLoop& loop, LaunchOwner& owner, bo
   for (const auto& warning : {trainer_space_.warning(trainer_->bytes(), book_.committed()),
                               authority_space_.warning(authority.log_bytes(), book_.committed())})
     if (warning) owner.on_warning(*warning);
+}
+
+Status check_log_partners(const LogReach& authority, const CommitBook& book, const std::string& trainer_path,
+                          const std::string& authority_path) {
+  if (book.committed() < authority.paths)
+    return older(trainer_path, authority_path,
+                 "it has " + std::to_string(book.committed()) +
+                     " microbatches, and a round was committed when it had " + std::to_string(authority.paths));
+  for (std::uint16_t k = 0; k < book.stages(); ++k) {
+    const StageId stage(k);
+    const auto at = authority.versions.find(stage);
+    const Version version = at == authority.versions.end() ? Version() : at->second;
+    if (version < book.done().heard(stage))
+      return older(authority_path, trainer_path,
+                   "entries are merged by version " + std::to_string(book.done().heard(stage).value) + " of stage " +
+                       std::to_string(stage.value) + ", and it ends at version " + std::to_string(version.value));
+  }
+  return {};
 }
 
 }  // namespace shoal

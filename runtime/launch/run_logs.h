@@ -4,6 +4,7 @@
 //
 // Thread: loop only.   Borrows: storage and samples in open(), the rest as each call says.
 #include <memory>
+#include <string>
 
 #include "authority/authority.h"
 #include "authority/authority_log.h"
@@ -45,5 +46,14 @@ class RunLogs {
   LogSpace trainer_space_, authority_space_;
   Lifetime lifetime_;
 };
+
+// Whether the two logs belong together. The trainer logs a path before any round can name its entries, and the record
+// of a round says how many microbatches were logged by then: a trainer's log with fewer is older than its partner. The
+// authority logs a round before the trainer marks its entries merged, and that mark says which versions it had heard
+// of: an authority's log without one of them is older. A run that went on with either would train microbatches twice or
+// lose them without a word. Pure. `book`: as the trainer's log says it. The paths are for people. ERRORS: kCorrupt (the
+// older one by name, and the remedy).
+Status check_log_partners(const LogReach& authority, const CommitBook& book, const std::string& trainer_path,
+                          const std::string& authority_path);
 
 }  // namespace shoal

@@ -10,15 +10,10 @@ namespace shoal {
 
 namespace {
 
-struct Row {
-  std::string_view name;
-  PhaseSet<AbsencePhase> next;
-};
-
-const Row& row_of(AbsencePhase phase) {
+const PhaseRow<AbsencePhase>& row_of(AbsencePhase phase) {
   using enum AbsencePhase;
   // clang-format off
-  static constexpr std::array<Row, 6> kRows = {{  // in the order of AbsencePhase
+  static constexpr std::array<PhaseRow<AbsencePhase>, 6> kRows = {{  // in the order of AbsencePhase
       {"here",    {kLeaving, kMoving, kPausing, kEnding}},
       {"leaving", {}},
       {"moving",  {kHere, kLeaving, kPausing, kEnding}},
@@ -36,11 +31,7 @@ std::string_view name_of(AbsencePhase phase) { return row_of(phase).name; }
 
 bool may_follow(AbsencePhase from, AbsencePhase to) { return row_of(from).next.has(to); }
 
-void Absence::go(AbsencePhase to) {
-  if (!may_follow(phase_, to))
-    check_failed(__FILE__, __LINE__, "may_follow(phase, to)", check_operands(name_of(phase_), name_of(to)));
-  phase_ = to;
-}
+void Absence::go(AbsencePhase to) { move_phase(phase_, to, row_of); }
 
 // ---- wishes ----
 void Absence::leave(TimePoint now) {

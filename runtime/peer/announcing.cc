@@ -1,7 +1,6 @@
 #include "runtime/peer/announcing.h"
 
 #include "common/log.h"
-#include "dht/record.h"
 
 namespace shoal {
 

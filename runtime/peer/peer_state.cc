@@ -2,22 +2,16 @@
 
 #include <array>
 
-#include "common/check.h"
 #include "common/phase_set.h"
 
 namespace shoal {
 
 namespace {
 
-struct Row {
-  std::string_view name;
-  PhaseSet<PeerPhase> next;
-};
-
-const Row& row_of(PeerPhase phase) {
+const PhaseRow<PeerPhase>& row_of(PeerPhase phase) {
   using enum PeerPhase;
   // clang-format off
-  static constexpr std::array<Row, 9> kRows = {{  // in the order of PeerPhase
+  static constexpr std::array<PhaseRow<PeerPhase>, 9> kRows = {{  // in the order of PeerPhase
       {"connecting",     {kJoining, kRestarting, kOver}},
       {"joining",        {kFetching, kServing, kLeaving, kRestarting, kOver}},
       {"fetching state", {kLoading, kLeaving, kRestarting, kOver}},
@@ -39,9 +33,7 @@ std::string_view name_of(PeerPhase phase) { return row_of(phase).name; }
 bool may_follow(PeerPhase from, PeerPhase to) { return row_of(from).next.has(to); }
 
 void PeerState::move(PeerPhase to, std::string reason) {
-  if (!may_follow(phase_, to))
-    check_failed(__FILE__, __LINE__, "may_follow(phase, to)", check_operands(name_of(phase_), name_of(to)));
-  phase_ = to;
+  move_phase(phase_, to, row_of);
   reason_ = std::move(reason);
 }
 

@@ -20,15 +20,10 @@ std::size_t commit_items_max(std::size_t stages) {
   return std::min(RunConfig::paths_in_message(stages), kCommitItemsMax);
 }
 
-struct Row {
-  std::string_view name;
-  PhaseSet<TrainerPhase> next;
-};
-
-const Row& row_of(TrainerPhase phase) {
+const PhaseRow<TrainerPhase>& row_of(TrainerPhase phase) {
   using enum TrainerPhase;
   // clang-format off
-  static constexpr std::array<Row, 7> kRows = {{  // in the order of TrainerPhase
+  static constexpr std::array<PhaseRow<TrainerPhase>, 7> kRows = {{  // in the order of TrainerPhase
       {"waiting",   {kFeeding, kSettling, kLeaving, kGivingUp, kFailed, kStopped}},
       {"feeding",   {kSettling, kLeaving, kGivingUp, kFailed, kStopped}},
       {"settling",  {kLeaving, kGivingUp, kFailed, kStopped}},
@@ -68,11 +63,7 @@ Trainer::~Trainer() {
 
 // ---- phases ----
 
-void Trainer::go(TrainerPhase to) {
-  if (!row_of(phase_).next.has(to))
-    check_failed(__FILE__, __LINE__, "may follow", check_operands(row_of(phase_).name, row_of(to).name));
-  phase_ = to;
-}
+void Trainer::go(TrainerPhase to) { move_phase(phase_, to, row_of); }
 
 void Trainer::start() {
   if (!is(TrainerPhase::kWaiting)) return;
@@ -81,20 +72,13 @@ void Trainer::start() {
   issue();
 }
 
-void Trainer::finish(std::function<void()> settled) { end_feeding(TrainerPhase::kSettling, std::move(settled)); }
-
-void Trainer::give_up_open(std::function<void()> settled) { end_feeding(TrainerPhase::kGivingUp, std::move(settled)); }
-
-void Trainer::leave_open(std::function<void()> settled) {
-  for (auto it = frames_.begin(); it != frames_.end();) {
-    const bool stays = deciding_.contains(it->first);
-    if (!stays) courier_.close(it->first);
-    it = stays ? std::next(it) : frames_.erase(it);
-  }
-  end_feeding(TrainerPhase::kLeaving, std::move(settled));
-}
-
 void Trainer::end_feeding(TrainerPhase how, std::function<void()> settled) {
+  if (how == TrainerPhase::kLeaving)
+    for (auto it = frames_.begin(); it != frames_.end();) {
+      const bool stays = deciding_.contains(it->first);
+      if (!stays) courier_.close(it->first);
+      it = stays ? std::next(it) : frames_.erase(it);
+    }
   if (is(TrainerPhase::kFailed)) return;  // on_log_failure was said
   evaluator_.stop_estimate();
   settled_ = std::move(settled);
@@ -130,7 +114,7 @@ void Trainer::take_up() {
       write(commit_event(id, logged->path, logged->loss_sum / static_cast<double>(logged->targets), logged->targets));
   }
   commits_.add(env_.book.outstanding());
-  schedule_tick();
+  tick_timer_ = env_.loop.after(kTick, lifetime_.guard([this] { tick(); }));
 }
 
 // ---- feeding and deciding ----
@@ -269,7 +253,7 @@ void Trainer::on_durable(const MicrobatchId& microbatch) {
   if (it == deciding_.end()) return;
   const Gradient gradient = std::move(it->second);
   deciding_.erase(it);
-  for (const CommitBook::Listing& listing : env_.book.durable(microbatch)) list(listing);
+  for (const CommitBook::Listing& listing : env_.book.durable(microbatch)) say_lost(listing);
   write(commit_event(microbatch, gradient.path, gradient.loss_sum / static_cast<double>(gradient.targets),
                      gradient.targets));
   commits_.add(env_.book.commits_for(microbatch));
@@ -288,14 +272,8 @@ void Trainer::flush_commits() {
   commits_.flush(frame, [this](const Session& to, Commit message) { neighbours_.send(to, std::move(message)); });
 }
 
-void Trainer::schedule_tick() {
-  tick_timer_ = env_.loop.after(kTick, lifetime_.guard([this] {
-    schedule_tick();
-    tick();
-  }));
-}
-
 void Trainer::tick() {
+  tick_timer_ = env_.loop.after(kTick, lifetime_.guard([this] { tick(); }));
   env_.loop.name_callback("trainer tick");
   const TimePoint now = env_.loop.now();
   flush_commits();
@@ -332,7 +310,6 @@ void Trainer::count(const MicrobatchId& microbatch, const Gradient& gradient) {
     const StepId step(line->step);
     write({.event = EventKind::kTrain, .step = step, .loss = line->loss, .targets = line->tokens});
     owner_.on_train_line(*line);
-    owner_.on_progress(line->tokens, line->loss, line->step);
     if (is(TrainerPhase::kFeeding) && options_.config.validates_after(line->step)) evaluator_.estimate(step);
   }
   steps_.logged(microbatch.serial);

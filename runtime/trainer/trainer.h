@@ -71,7 +71,6 @@ class Trainer final : private HopOwner {
     virtual ~Owner() = default;
     virtual void on_step(const Step& step) = 0;  // allreduce: all its microbatches are logged
     virtual void on_train_line(const TrainLine& line) = 0;
-    virtual void on_progress(std::uint64_t run_targets, double loss, std::uint64_t step) = 0;
     virtual void on_parked(StageId stage, bool parked) = 0;
     virtual void on_log_failure(const Error& error) = 0;  // at once, and once: nothing is decided any more
     virtual void on_lost(const CommitBook::Listing& listing) = 0;
@@ -83,15 +82,12 @@ class Trainer final : private HopOwner {
   ~Trainer() override;
 
   void start();  // once; later ones are passed over
-  // Issues nothing more; `settled` is called when nothing is open and all that was logged is durable.
-  void finish(std::function<void()> settled);
-  // Instead of finish(), or after it (whose `settled` is not called any more): nothing more is decided, what is open
-  // stays unfinished; `settled` is called when all that was logged is durable.
-  void give_up_open(std::function<void()> settled);
-  // The same when rounds follow: what is open is released, and a step that this cuts short is announced as at any end.
-  void leave_open(std::function<void()> settled);
+  // Issues nothing more, as `how` says; `settled` is called when all that was logged is durable, and behind kSettling
+  // when nothing is open. Instead of an earlier end, or after it (whose `settled` is not called any more). What is open
+  // stays unfinished behind kGivingUp, and is released behind kLeaving. REQUIRES: kSettling, kLeaving or kGivingUp.
+  void end_feeding(TrainerPhase how, std::function<void()> settled);
   void stop();
-  void say_lost(const std::vector<CommitBook::Listing>& listings);  // that they are is durable
+  void say_lost(const CommitBook::Listing& listing);  // that it is is durable
   Evaluator& evaluator() { return evaluator_; }
 
   // ---- from the transport and the authority ----
@@ -126,10 +122,8 @@ class Trainer final : private HopOwner {
   bool decides() const { return is(TrainerPhase::kFeeding) || is(TrainerPhase::kSettling); }
   void go(TrainerPhase to);
   void take_up();
-  void end_feeding(TrainerPhase how, std::function<void()> settled);
   void check_settled();
   void tick();
-  void schedule_tick();
   void issue();
   bool may_issue(std::uint64_t serial) const;
   std::uint64_t in_flight_most() const;
@@ -145,8 +139,6 @@ class Trainer final : private HopOwner {
   void count(const MicrobatchId& microbatch, const Gradient& gradient);
   void announce(StepId step);
   void announce_whole();
-  void list(const CommitBook::Listing& listing);
-  void refuse_drop(CommitAckItem& item, const Session& from);
   void end_sessions(const HeldBack::Culprits& culprits);
   void look_for_full();  // whether nothing can be issued any more, and because of whom
 

@@ -19,22 +19,20 @@ EventRecord event_of(EventKind event, const CommitBook::Listing& listing) {
 void Trainer::on_ack(const Remote& from, const CommitAck& message) {
   if (is(TrainerPhase::kStopped) || !neighbours_.admits(from)) return;
   for (CommitAckItem item : message.items) {
-    if (item.state == CommitState::kDropped && options_.config.optimizer.delay_max == 0)
-      refuse_drop(item, from.session);
+    if (item.state == CommitState::kDropped && options_.config.optimizer.delay_max == 0) {
+      // Nothing is late in this run: what it drops it has to bring to a round like any other commit that it has.
+      item.state = CommitState::kCommitted;
+      if (const auto times = said_.due(short_name(from.session), env_.loop.now()))
+        log_warning("session ", short_name(from.session),
+                    " says that it dropped a late gradient, and the run has no delay_max",
+                    LogThrottle::text_of(*times));
+    }
     acks_gone_ += item.state == CommitState::kGone;
-    if (const auto listing = env_.book.on_ack(item, from.session)) list(*listing);
+    if (const auto listing = env_.book.on_ack(item, from.session)) say_lost(*listing);
     if (const auto stage = env_.book.acknowledged(item); stage && item.entry_name.session == from.session)
       held_back_.acknowledged(*stage, item.entry_name, options_.config.targets_per_microbatch(), env_.loop.now());
   }
   issue();
-}
-
-// Nothing is late in this run: what it drops it has to bring to a round like any other commit that it has.
-void Trainer::refuse_drop(CommitAckItem& item, const Session& from) {
-  item.state = CommitState::kCommitted;
-  if (const auto times = said_.due(short_name(from), env_.loop.now()))
-    log_warning("session ", short_name(from), " says that it dropped a late gradient, and the run has no delay_max",
-                LogThrottle::text_of(*times));
 }
 
 void Trainer::on_round_commit(const RoundCommit& commit) {
@@ -64,15 +62,11 @@ void Trainer::look_for_full() {
 void Trainer::on_session_over(const Session& session, const std::string& why) {
   held_back_.on_session_over(session);
   blames_.forget(session);
-  for (const CommitBook::Listing& listing : env_.book.on_session_over(session, why)) list(listing);
+  for (const CommitBook::Listing& listing : env_.book.on_session_over(session, why)) say_lost(listing);
   issue();
 }
 
-void Trainer::say_lost(const std::vector<CommitBook::Listing>& listings) {
-  for (const CommitBook::Listing& listing : listings) list(listing);
-}
-
-void Trainer::list(const CommitBook::Listing& listing) {
+void Trainer::say_lost(const CommitBook::Listing& listing) {
   held_back_.forget(listing.entry_name);
   write(event_of(EventKind::kLost, listing));
   owner_.on_lost(listing);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 
-#include "authority/list_history.h"
 #include "common/crypto/sign.h"
 #include "common/rng.h"
 #include "tests/sync/sync_fixtures.h"

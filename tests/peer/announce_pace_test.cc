@@ -1,6 +1,6 @@
-#include "runtime/peer/announce_pace.h"
-
 #include <gtest/gtest.h>
+
+#include "runtime/peer/announcing.h"
 
 namespace shoal {
 namespace {

@@ -1,7 +1,7 @@
 // What the directory is told of a peer that joined, and when.
 #include <gtest/gtest.h>
 
-#include "runtime/peer/announce_pace.h"
+#include "runtime/peer/announcing.h"
 #include "sim/swarm.h"
 
 namespace shoal {
