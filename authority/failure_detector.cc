@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "authority/patience.h"
-#include "events/delay.h"
 
 namespace shoal {
 namespace {
@@ -50,15 +49,8 @@ void FailureDetector::on_beat(MemberState& member, const Beat& beat) const {
   }
   member.jobs.present = job;
   member.beats.heard_at = now;
-  member.said.movable = beat.movable;
-  member.said.capacity = beat.capacity;
-  member.said.on_disk = beat.on_disk;
-  member.said.stranded = beat.stranded;
-  member.said.delay = std::min<double>(beat.delay_milli / 1000.0, DelayHistogram::kBins - 1);
-  member.said.steps = beat.inner_steps;
-  member.said.held.clear();
-  if (!beat.serving)
-    member.said.held.assign(beat.held.begin(), beat.held.begin() + std::min(beat.held.size(), limits::kHeldStatesMax));
+  member.said = beat;
+  member.said.held.resize(beat.serving ? 0 : std::min(beat.held.size(), limits::kHeldStatesMax));
   member.beats.came = true;
 }
 

@@ -35,17 +35,6 @@ struct MemberJobs {
   bool extended = false;     // a job was waited for once more on its word alone
 };
 
-// What its newest beat said of itself.
-struct MemberSaid {
-  Capacity capacity;  // for a planner
-  bool movable = false;
-  bool stranded = false;
-  std::optional<DiskState> on_disk{};
-  double delay = 0;               // mean of its gradients lately, in inner steps
-  std::uint64_t steps = 0;        // that it made in its session
-  std::vector<HeldState> held{};  // states that it has and does not serve: at most limits::kHeldStatesMax
-};
-
 // It missed a commit, or joined, and fetches the state.
 struct MemberFetch {
   std::optional<TimePoint> since{};  // it is at the present one
@@ -99,7 +88,7 @@ struct MemberState {
 
   MemberBeats beats;
   MemberJobs jobs;
-  MemberSaid said;
+  Beat said;  // its newest; `held`: none while it serves, else at most limits::kHeldStatesMax
   MemberFetch fetch;
   MemberBlame blame;
   ServingShown shown;

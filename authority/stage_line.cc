@@ -114,8 +114,8 @@ StageStatus StageLine::status(const MembersOfStage& members, std::optional<Durat
     if (member->member.serving && member->said.stranded) one.stranded.push_back(session);
     one.holders += has_newest(*member) ? 1 : 0;
     if (is_newer(member->said.on_disk, one.on_disk, version())) one.on_disk = member->said.on_disk;
-    if (!member->member.serving || member->said.steps < kDelayWindows) continue;
-    delays.push_back(member->said.delay);
+    if (!member->member.serving || member->said.inner_steps < kDelayWindows) continue;
+    delays.push_back(std::min<double>(member->said.delay_milli / 1000.0, DelayHistogram::kBins - 1));
   }
   if (missing_for) {
     one.back_to = restorable(members);

@@ -34,7 +34,6 @@
 #include "runtime/config/home.h"
 #include "runtime/config/kept_run.h"
 #include "runtime/config/ticket.h"
-#include "runtime/launch/summary_json.h"
 #include "runtime/plan/flight_plan.h"
 #include "runtime/solo/saved_states.h"
 #include "transport/zmq/zmq_wire.h"
@@ -330,21 +329,17 @@ class LaunchProgram final : private LaunchOwner {
     loop_.run();
   }
 
-  void print_summary(const RunSummary& s) {
-    for (const std::string& line : summary_lines(s, !error_, loop_.now() - started_)) log_info(line);
+  void print_summary(RunSummary& s) {
+    s.loss_start = losses_.first();
+    s.loss_end = losses_.last();
+    s.sent_bytes = wire_->bytes_sent();
+    s.elapsed_s = seconds_of(loop_.now() - started_);
+    for (const std::string& line : summary_lines(s, !error_)) log_info(line);
     if (flight_ramp(config_))
       log_info("all ", in_flight_of(config_), " microbatches were allowed in flight for ",
                std::lround(100 * s.full_in_flight_share), " % of these tokens, and never fewer than ",
                flight_limits(config_).fewest);
-    const std::string text = summary_json({.name = config_.run.name,
-                                           .interrupted = stop_wanted(),
-                                           .loss_start = losses_.first(),
-                                           .loss_end = losses_.last(),
-                                           .wire_bytes = wire_->bytes_sent(),
-                                           .elapsed = loop_.now() - started_,
-                                           .targets_per_microbatch = config_.targets_per_microbatch(),
-                                           .saved = error_ ? "" : arguments_.save},
-                                          s);
+    const std::string text = summary_json(s, config_, stop_wanted(), error_ ? "" : arguments_.save);
     const Status written = replace_file(arguments_.folder + kSummaryFile, {Bytes::copy_of(text)});
     if (!written.ok()) log_warning("no summary was written: ", written.error().message);
     if (!json_) return;

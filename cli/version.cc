@@ -124,16 +124,10 @@ std::string version_line() {
 }
 
 void add_version(Command& app, Program& program) {
-<<<<<<< HEAD
-  Command command = app.add_subcommand("version", "version and protocol; with --verbose libraries, CPU and GPU");
+  Command command = app.add_subcommand("version", "version, protocol, CUDA kernels; with --verbose libraries, CPU and GPU");
   auto licences = std::make_shared<bool>(false);
   command.add_flag("--licences", *licences, "the licences of the libraries that a package brings, and where their texts are");
   run_when_named(command, program, [licences](const GlobalOptions& global) { return *licences ? run_licences() : run(global); });
-=======
-  Command command =
-      app.add_subcommand("version", "version, protocol, CUDA kernels; with --verbose libraries, CPU and GPU");
-  run_when_named(command, program, [](const GlobalOptions& global) { return run(global); });
->>>>>>> h-walls
 }
 
 }  // namespace shoal

@@ -19,15 +19,18 @@ Json seconds_json(const std::optional<WallTime>& time) {
   return time ? Json(std::chrono::floor<std::chrono::seconds>(time->time_since_epoch()).count()) : Json(nullptr);
 }
 
-// A record has 0 for a figure that is not there yet.
-template <class Number>
-Json unless_zero(Number value) {
-  return value > 0 ? Json(value) : Json(nullptr);
-}
-
 template <class Value>
 Json or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
+}
+
+template <class Snapshot>
+void add_figures(Json& json, std::span<const Figure<Snapshot>> rows, const Snapshot& figures) {
+  for (const Figure<Snapshot>& row : rows) {
+    if (row.places.inspect == nullptr) continue;
+    const bool known = row.known_at_zero || row.is_told(figures);
+    json[row.places.inspect] = known ? figure_json<Json>(row.of(figures)) : Json(nullptr);
+  }
 }
 
 Json json_of_record(const RunReport& report, const PeerRecord& peer) {
@@ -41,31 +44,23 @@ Json json_of_record(const RunReport& report, const PeerRecord& peer) {
                {"expires", seconds_json(peer.expires)},
                {"age_s", age_of(peer.expires, report.taken)},
                {"signature", "ok"}};
-  for (const PeerFigure& row : peer_figures()) {
-    if (row.places.inspect == nullptr) continue;
-    const bool known = row.known_at_zero || row.is_told(peer.figures);
-    json[row.places.inspect] = known ? figure_json<Json>(row.of(peer.figures)) : Json(nullptr);
-  }
+  add_figures(json, peer_figures(), peer.figures);
   return json;
 }
 
 Json json_of_standing(const RunReport& report) {
   const StandingRecord& standing = *report.standing;
-  return {{"state", name_of(standing.state)},
-          {"since", seconds_json(standing.since)},
-          {"stage", standing.stage ? Json(standing.stage->value) : Json(nullptr)},
-          {"stranded", standing.stranded},
-          {"last_members", standing.last},
-          {"step", or_null(standing.step)},
-          {"loss", or_null(standing.loss)},
-          {"tokens", standing.targets},
-          {"end_tokens", unless_zero(standing.end_targets)},
-          {"rate", or_null(standing.rate)},
-          {"dht_falls", standing.falls},
-          {"list_whole", report.list_whole},
-          {"sequence", standing.sequence},
-          {"age_s", age_of(standing.expires, report.taken)},
-          {"signature", "ok"}};
+  Json json = {{"state", name_of(standing.state)},
+               {"since", seconds_json(standing.since)},
+               {"stage", standing.stage ? Json(standing.stage->value) : Json(nullptr)},
+               {"stranded", standing.stranded},
+               {"last_members", standing.last},
+               {"list_whole", report.list_whole},
+               {"sequence", standing.sequence},
+               {"age_s", age_of(standing.expires, report.taken)},
+               {"signature", "ok"}};
+  add_figures(json, launch_figures(), standing.figures);
+  return json;
 }
 
 Json json_of_stage(const RunReport& report, const StageReport& stage) {
@@ -95,7 +90,7 @@ Json json_of_stage(const RunReport& report, const StageReport& stage) {
 std::string json_of(const RunReport& report, JsonLines lines) {
   Json json = {{"schema", "shoal.inspect/3"},
                {"run", hex_of(report.run)},
-               {"network", unless_zero(report.network)},
+               {"network", report.network > 0 ? Json(report.network) : Json(nullptr)},
                {"key", run_key_name(report.run)},
                {"ended", report.ended()},
                {"silent_s", report.silent() ? Json(seconds_of(*report.silent())) : Json(nullptr)},

@@ -110,20 +110,20 @@ std::string state_text(const RunReport& report) {
 }
 
 // A run that is over has no rate, and what it left undone takes no time.
-std::string figures_text(const StandingRecord& standing, bool over) {
-  if (!standing.step && standing.targets == 0) return "";
-  std::string text = "  step " + (standing.step ? std::to_string(*standing.step) : std::string(kNotKnown)) +
-                     " | loss " + (standing.loss ? format("%.4f", *standing.loss) : std::string(kNotKnown));
-  if (!over) text += " | " + (standing.rate ? figure(*standing.rate) : std::string(kNotKnown)) + " tok/s";
+std::string figures_text(const LaunchFigures& f, bool over) {
+  if (f.step == 0 && f.run_targets == 0) return "";
+  std::string text = "  step " + (f.step > 0 ? std::to_string(f.step) : std::string(kNotKnown)) + " | loss " +
+                     (f.loss ? format("%.4f", *f.loss) : std::string(kNotKnown));
+  if (!over) text += " | " + (f.rate ? figure(*f.rate) : std::string(kNotKnown)) + " tok/s";
   text += "\n  ";
-  const auto done = static_cast<double>(standing.targets), end = static_cast<double>(standing.end_targets);
+  const auto done = static_cast<double>(f.run_targets), end = static_cast<double>(f.end_targets);
   text += figure(done);
   if (end == 0) return text + " tokens, no end is set\n";
   const double left = std::max(0.0, end - done);
   text += " of " + figure(end) + " tokens (" + format("%.0f", 100 * std::min(1.0, done / end)) + " %)";
   if (over) return text + "\n";
   text += ", " + figure(left) + " to go";
-  if (left > 0 && standing.rate.value_or(0) > 0) text += ", about " + clock(left / *standing.rate);
+  if (left > 0 && f.rate.value_or(0) > 0) text += ", about " + clock(left / *f.rate);
   return text + "\n";
 }
 
@@ -190,7 +190,7 @@ std::string falls_text(const RunReport& report) {
   const auto add = [&](const std::string& name, std::uint64_t falls) {
     if (falls > 0) who += (who.empty() ? "" : ", ") + name + " " + std::to_string(falls);
   };
-  if (report.standing) add("of the launching process", report.standing->falls);
+  if (report.standing) add("of the launching process", report.standing->figures.falls);
   for (const StageReport& stage : report.stages)
     for (const PeerRow& row : stage.peers)
       if (row.record) add("of " + row.name, row.record->figures.falls);
@@ -247,7 +247,7 @@ std::string table_of(const RunReport& report) {
   if (report.record && report.record->whereabouts.dialable())
     head += " | at " + printable(report.record->whereabouts.addresses.front(), 128);
   std::string out = wrapped(head) + wrapped("state: " + state_text(report));
-  if (report.standing) out += figures_text(*report.standing, report.ended());
+  if (report.standing) out += figures_text(report.standing->figures, report.ended());
   out += weakest_text(report);
   if (report.standing) {
     out += format("%3s %-8s %-11s %6s %6s %-6s %6s %6s %6s %6s %6s\n", "ST", "PEER", "STATE", "TOK/S", "ANCHOR",

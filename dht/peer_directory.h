@@ -13,6 +13,7 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "common/time.h"
+#include "metrics/launch_figures.h"
 #include "metrics/peer_figures.h"
 #include "transport/whereabouts.h"
 
@@ -73,16 +74,12 @@ struct StandingRecord {
   std::vector<MemberRow> peers{};  // of this part
   std::uint32_t unnamed = 0;       // members that no part has room for. This and the rest: of part 0 alone
   RunState state = RunState::kWaiting;
-  std::optional<WallTime> since{};      // the state's
-  std::optional<StageId> stage{};       // parked: the first stage that has nobody, or nobody who reaches the next
-  bool stranded = false;                // parked: the latter
-  std::vector<std::string> last{};      // parked: short names of the last members of `stage`, at most kRecordLastMax
-  std::optional<std::uint64_t> step{};  // the last one; none: none was made in this life of the process
-  std::uint64_t targets = 0, end_targets = 0;  // end_targets 0: no end is set
-  std::optional<double> loss{};                // of that step, nats a target
-  std::optional<double> rate{};                // targets a second over the last seconds; none: nothing to measure yet
-  std::uint32_t falls = 0;                     // as in PeerFigures
-  std::uint64_t sequence = 0;                  // that of all parts of one telling
+  std::optional<WallTime> since{};  // the state's
+  std::optional<StageId> stage{};   // parked: the first stage that has nobody, or nobody who reaches the next
+  bool stranded = false;            // parked: the latter
+  std::vector<std::string> last{};  // parked: short names of the last members of `stage`, at most kRecordLastMax
+  LaunchFigures figures{};          // those with a key of a record
+  std::uint64_t sequence = 0;       // that of all parts of one telling
   WallTime expires{};
 };
 

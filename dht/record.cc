@@ -126,23 +126,19 @@ Result<WallTime> expiry_at(const Json& body) {
   return WallTime(std::chrono::seconds(seconds));
 }
 
-Status falls_if_there(const Json& body, std::uint32_t& falls) {
-  if (!body.contains("falls")) return {};
-  SHOAL_ASSIGN(const std::uint64_t count, number(body, "falls", UINT32_MAX));
-  falls = static_cast<std::uint32_t>(count);
-  return {};
-}
-
-Status read_figure(const Json& body, const PeerFigure& row, PeerFigures& figures) {
+template <class Snapshot>
+Status read_figure(const Json& body, const Figure<Snapshot>& row, Snapshot& figures) {
   const FigureRecord& form = row.places.record;
   if (form.key == nullptr || (form.room != FigureRecord::Room::kAlways && !body.contains(form.key))) return {};
-  if (const auto* text = std::get_if<std::string PeerFigures::*>(&row.from)) {
+  if (const auto* text = std::get_if<std::string Snapshot::*>(&row.from)) {
     SHOAL_ASSIGN(figures.**text, text_at(body, form.key, static_cast<std::size_t>(form.max)));
-  } else if (const auto* measured = std::get_if<double PeerFigures::*>(&row.from)) {
+  } else if (const auto* measured = std::get_if<double Snapshot::*>(&row.from)) {
     SHOAL_ASSIGN(figures.**measured, real(body, form.key, form.max));
+  } else if (const auto* optional = std::get_if<std::optional<double> Snapshot::*>(&row.from)) {
+    SHOAL_ASSIGN(figures.**optional, real(body, form.key, form.max));
   } else {
     SHOAL_ASSIGN(const std::uint64_t count, number(body, form.key, static_cast<std::uint64_t>(form.max)));
-    figures.*std::get<std::uint64_t PeerFigures::*>(row.from) = count * form.unit;
+    figures.*std::get<std::uint64_t Snapshot::*>(row.from) = count * form.unit;
   }
   return {};
 }
@@ -239,21 +235,12 @@ Status read_state(const Json& body, StandingRecord& record) {
       record.last.push_back(name.get<std::string>());
     }
   }
-  SHOAL_ASSIGN(const std::uint64_t step, number(body, "step", UINT64_MAX));
-  if (step > 0) record.step = step;
-  SHOAL_ASSIGN(record.targets, number(body, "done", UINT64_MAX));
-  SHOAL_ASSIGN(record.end_targets, number(body, "of", UINT64_MAX));
-  if (body.contains("loss")) {
-    SHOAL_ASSIGN(record.loss, real(body, "loss", kRecordRateMax));
-  }
-  if (body.contains("rate")) {
-    SHOAL_ASSIGN(record.rate, real(body, "rate", kRecordRateMax));
-  }
+  for (const LaunchFigure& row : launch_figures()) SHOAL_TRY(read_figure(body, row, record.figures));
   if (body.contains("unnamed")) {
     SHOAL_ASSIGN(const std::uint64_t count, number(body, "unnamed", UINT32_MAX));
     record.unnamed = static_cast<std::uint32_t>(count);
   }
-  return falls_if_there(body, record.falls);
+  return {};
 }
 
 Result<StandingRecord> read_standing(const Json& body, const RunId& run) {

@@ -26,7 +26,6 @@ inline constexpr std::size_t kRecordAddressBytesMax = 72;
 inline constexpr std::size_t kRecordNameBytesMax = 64;
 inline constexpr std::size_t kRecordEndBytesMax = 64;  // longer reasons are cut
 inline constexpr std::size_t kMemberRowBytes = 12;     // tag (8, big-endian), stage, place, quiet_s (2, big-endian)
-inline constexpr double kRecordRateMax = 1e15;
 inline constexpr std::string_view kRecordDomain = "shoal record 1\n";
 
 using AnyRecord = std::variant<PeerRecord, RunRecord, StandingRecord>;

@@ -74,17 +74,19 @@ Status check_run_key(const RunId& run, const KeyPair& key) {
 
 using Room = FigureRecord::Room;
 
-Json figure_of(const PeerFigure& row, const PeerFigures& figures) {
+template <class Snapshot>
+Json figure_of(const Figure<Snapshot>& row, const Snapshot& figures) {
   const FigureRecord& form = row.places.record;
   FigureValue value = row.of(figures);
   if (const auto* text = std::get_if<std::string>(&value)) return text->substr(0, static_cast<std::size_t>(form.max));
-  if (const auto* real = std::get_if<double>(&value)) return rounded(std::min(*real, form.max), form.steps);
+  if (const auto* real = std::get_if<double>(&value)) return rounded(std::clamp(*real, 0.0, form.max), form.steps);
   const auto count = std::get<std::uint64_t>(value);
   return std::min(count / form.unit + (count % form.unit != 0), static_cast<std::uint64_t>(form.max));
 }
 
-void add_figures(Json& body, const PeerFigures& figures, Room room) {
-  for (const PeerFigure& row : peer_figures())
+template <class Snapshot>
+void add_figures(Json& body, std::span<const Figure<Snapshot>> rows, const Snapshot& figures, Room room) {
+  for (const Figure<Snapshot>& row : rows)
     if (row.places.record.key != nullptr && row.places.record.room == room &&
         (room == Room::kAlways || row.is_told(figures)))
       body[row.places.record.key] = figure_of(row, figures);
@@ -133,12 +135,7 @@ Json body_of(const StandingRecord& record) {
       body["last"] = std::vector<std::string>(
           record.last.begin(),
           record.last.begin() + static_cast<std::ptrdiff_t>(std::min(record.last.size(), kRecordLastMax)));
-    body["step"] = std::min(record.step.value_or(0), kCountMax);
-    body["done"] = std::min(record.targets, kCountMax);
-    body["of"] = std::min(record.end_targets, kCountMax);
-    if (record.loss && std::isfinite(*record.loss)) body["loss"] = rounded(std::clamp(*record.loss, 0.0, 1e6), 1e4);
-    if (record.rate) body["rate"] = rounded(std::clamp(*record.rate, 0.0, kRecordRateMax), 10);
-    if (record.falls > 0) body["falls"] = std::min(record.falls, kSmallCountMax);
+    for (const Room room : {Room::kAlways, Room::kUsually}) add_figures(body, launch_figures(), record.figures, room);
     if (record.unnamed > 0) body["unnamed"] = std::min(record.unnamed, kSmallCountMax);
   }
   body["who"] = text_of(record.peers);
@@ -170,14 +167,14 @@ Result<std::string> pack_record(const PeerRecord& record, const KeyPair& key) {
   body["inc"] = hex_of_word(record.session.incarnation);
   body["stage"] = record.stage.value;
   body["addr"] = Json::array();
-  add_figures(body, record.figures, Room::kAlways);
+  add_figures(body, peer_figures(), record.figures, Room::kAlways);
   body["ver"] = record.version.value;
   body["on"] = record.serving;
   Json with_figures = body;
-  add_figures(with_figures, record.figures, Room::kUsually);
+  add_figures(with_figures, peer_figures(), record.figures, Room::kUsually);
   add_disk(with_figures, record);
   Json with_all = with_figures;
-  add_figures(with_all, record.figures, Room::kSpare);
+  add_figures(with_all, peer_figures(), record.figures, Room::kSpare);
   for (Json* one : {&with_all, &with_figures, &body}) {
     (*one)["seq"] = record.sequence;
     (*one)["exp"] = unix_seconds(record.expires);

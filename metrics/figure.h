@@ -1,6 +1,7 @@
 #pragma once
 // A figure is one row: where it stands in its snapshot, what it says, and where it is shown as what. What shows a
 // snapshot walks its rows. Values; thread-safe.
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -36,6 +37,7 @@ struct FigurePlaces {
 };
 
 using FigureValue = std::variant<std::monostate, double, std::uint64_t, std::string>;  // nothing: not known
+inline FigureValue figure_value(FigureValue value) { return value; }
 template <class Number>
 FigureValue figure_value(const std::optional<Number>& number) {
   return number ? FigureValue(*number) : FigureValue();
@@ -57,21 +59,23 @@ Json figure_json(const FigureValue& value) {
 template <class Snapshot>
 struct Figure {
   using Of = FigureValue (*)(const Snapshot&);
-  std::variant<double Snapshot::*, std::uint64_t Snapshot::*, std::string Snapshot::*, Of> from;
+  using Optional = std::optional<double> Snapshot::*;  // may be told to be 0
+  std::variant<double Snapshot::*, std::uint64_t Snapshot::*, std::string Snapshot::*, Optional, Of> from;
   FigurePlaces places{};
   bool known_at_zero = false;  // else 0 says that it was not told
 
   FigureValue of(const Snapshot& snapshot) const {
-    if (const auto* made = std::get_if<Of>(&from)) return (*made)(snapshot);
-    return std::visit([&](const auto member) { return FigureValue(std::invoke(member, snapshot)); }, from);
+    return std::visit([&](const auto read) { return figure_value(std::invoke(read, snapshot)); }, from);
   }
   double number_of(const Snapshot& snapshot) const {  // 0 of a text, and of what is not known
     const FigureValue value = of(snapshot);
     if (const auto* count = std::get_if<std::uint64_t>(&value)) return static_cast<double>(*count);
     return std::holds_alternative<double>(value) ? std::get<double>(value) : 0;
   }
-  // Neither 0, nor no number, nor an empty text.
+  // Neither 0, but of an optional number, nor no number, nor an empty text.
   bool is_told(const Snapshot& snapshot) const {
+    if (const auto* optional = std::get_if<Optional>(&from))
+      return snapshot.**optional && std::isfinite(*(snapshot.**optional));
     const FigureValue value = of(snapshot);
     const auto* text = std::get_if<std::string>(&value);
     return text != nullptr ? !text->empty() : number_of(snapshot) > 0;

@@ -56,11 +56,9 @@ void Announcer::announce() {
 }
 
 void Announcer::announce_standing(const RunRecord& beside) {
-  StandingRecord whole = standing_.record(env_.loop.now());
+  StandingRecord whole = standing_.record(env_.loop.now(), env_.figures());
   whole.run = beside.run;
-  whole.targets = env_.book.committed_targets();
-  whole.end_targets = env_.options.config.end_targets();
-  whole.falls = env_.directory->falls();
+  whole.figures.falls = env_.directory->falls();
   whole.sequence = beside.sequence;
   whole.expires = beside.expires;
   auto parts = pack_standing(whole, env_.options.key);

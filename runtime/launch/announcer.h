@@ -4,6 +4,9 @@
 //
 // Thread: loop only.   Borrows: all that it is given.   Bounds: one record a kRecordPeriod, and sooner for news; those
 // of standing.h.
+#include <functional>
+#include <utility>
+
 #include "authority/authority.h"
 #include "router/commit_book.h"
 #include "runtime/launch/launch_port.h"
@@ -21,9 +24,10 @@ class Announcer {
     const CommitBook& book;
     const Authority& authority;
     Links& links;
+    std::function<LaunchFigures()> figures;
   };
   // `manifest`: the digest of its body.
-  Announcer(Environment environment, const Digest& manifest) : env_(environment), manifest_(manifest) {}
+  Announcer(Environment environment, const Digest& manifest) : env_(std::move(environment)), manifest_(manifest) {}
 
   // Tells how the run stands, when that is news and again in time.
   void tick(const std::vector<StageStatus>& stages, bool finishing);

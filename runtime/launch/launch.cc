@@ -110,9 +110,10 @@ void Launch::begin() {
       TrainerEnvironment{env_.loop, *transport_, env_.events, env_.samples, logs_->book(), logs_->trainer()},
       static_cast<Trainer::Owner&>(*this));
   authority_->start();
-  announcer_ = std::make_unique<Announcer>(
-      Announcer::Environment{env_.loop, env_.directory, options_, logs_->book(), *authority_, *transport_},
-      blake2b_256(as_bytes(manifest_.body)));
+  announcer_ =
+      std::make_unique<Announcer>(Announcer::Environment{env_.loop, env_.directory, options_, logs_->book(),
+                                                         *authority_, *transport_, [this] { return summary(); }},
+                                  blake2b_256(as_bytes(manifest_.body)));
   if (book().ended()) return end_->begin(*trainer_, *transport_);
   for (const std::string& warning : split_warnings(options_.config)) owner_.on_warning(warning);
   if (const auto warning = price_warning(options_.config)) owner_.on_warning(*warning);
@@ -227,6 +228,7 @@ RunSummary Launch::summary() const {
   for (const auto& [of, pairs] : book().lost().lines())
     result.losses.push_back({std::get<0>(of), std::get<1>(of), std::get<2>(of), pairs});
   result.run_targets = book().committed_targets();
+  result.end_targets = options_.config.end_targets();
   result.delay = delays_.largest();
   result.loss_bound_microbatches = options_.config.id_window();
   result.loss_bound_targets = result.loss_bound_microbatches * options_.config.targets_per_microbatch();

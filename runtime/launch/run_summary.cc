@@ -1,17 +1,20 @@
 #include "runtime/launch/run_summary.h"
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
+#include "common/hex.h"
 #include "events/line_parts.h"
 #include "events/train_line.h"
+#include "runtime/config/config.h"
 
 namespace shoal {
 
-std::vector<std::string> summary_lines(const RunSummary& s, bool over, Duration elapsed) {
+std::vector<std::string> summary_lines(const RunSummary& s, bool over) {
   const auto number = [](std::uint64_t value) { return std::to_string(value); };
   std::vector<std::string> lines = {
       (over ? "the run is over (" : "the run stands before its end (") + s.reason + ")",
-      number(s.run_targets) + " tokens in " + clock_text(elapsed) + ", faults " + number(s.faults),
+      number(s.run_targets) + " tokens in " + clock_text(from_seconds(s.elapsed_s)) + ", faults " + number(s.faults),
       "microbatches: issued " + number(s.issued) + ", committed " + number(s.committed),
       "unfinished: " + number(s.unfinished),
       "(microbatch, stage) pairs lost: " + number(s.lost),
@@ -29,6 +32,32 @@ std::vector<std::string> summary_lines(const RunSummary& s, bool over, Duration 
     versions += (versions.empty() ? "" : ", ") + number(version.value);
   lines.push_back("of the anchors of versions " + versions + ", stage by stage");
   return lines;
+}
+
+std::string summary_json(const RunSummary& s, const RunConfig& config, bool interrupted, const std::string& saved) {
+  using Json = nlohmann::ordered_json;
+  Json out = {{"schema", "shoal.launch/2"},
+              {"run", config.run.name},
+              {"reason", s.reason},
+              {"interrupted", interrupted},
+              {"val_versions", Json::array()}};
+  for (const LaunchFigure& row : launch_figures())
+    if (row.places.summary != nullptr) out[row.places.summary] = figure_json<Json>(row.of(s));
+  for (const Version& version : s.validation_versions) out["val_versions"].push_back(version.value);
+  out["shares"] = Json::array();
+  for (const PeerShare& share : s.shares)
+    out["shares"].push_back({{"peer", hex_of_word(share.peer_tag)},
+                             {"stage", share.stage.value},
+                             {"microbatches", share.microbatches},
+                             {"tokens", share.microbatches * config.targets_per_microbatch()}});
+  out["losses"] = Json::array();
+  for (const PeerLoss& loss : s.losses)
+    out["losses"].push_back({{"peer", hex_of_word(loss.peer_tag)},
+                             {"stage", loss.stage.value},
+                             {"cause", loss.cause},
+                             {"pairs", loss.pairs}});
+  out["model"] = saved.empty() ? Json(nullptr) : Json(saved);
+  return out.dump(2) + "\n";
 }
 
 }  // namespace shoal

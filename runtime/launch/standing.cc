@@ -60,7 +60,7 @@ void Standing::decide_state(WallTime wall) {
 
 void Standing::on_progress(std::uint64_t targets, double loss, std::uint64_t step, TimePoint now) {
   loss_ = loss;
-  measured_ = step_.has_value();
+  measured_ = step_ > 0;
   step_ = step;
   rate_.note(static_cast<double>(targets), progressed_at_ = now);
 }
@@ -77,7 +77,7 @@ void Standing::on_session_over(const Session& session, StageId stage, TimePoint 
   if (gone_.size() > kGoneMax) gone_.pop_front();
 }
 
-StandingRecord Standing::record(TimePoint now) const {
+StandingRecord Standing::record(TimePoint now, LaunchFigures figures) const {
   StandingRecord record;
   record.state = state_;
   record.since = since_;
@@ -87,9 +87,10 @@ StandingRecord Standing::record(TimePoint now) const {
     for (const Stage& stage : facts_.stages)
       if (stage.stage == *stage_)
         for (const Session& session : stage.last_members) record.last.push_back(short_name(session).substr(0, 8));
-  record.step = step_;
-  record.loss = loss_;
-  record.rate = rate(now);
+  figures.step = step_;
+  figures.loss = loss_;
+  figures.rate = rate(now);
+  record.figures = figures;
   for (const MemberLife& member : facts_.members)
     record.peers.push_back({member.session.peer_tag, member.stage, place_of(member), whole_seconds(member.quiet)});
   for (const Gone& gone : gone_)

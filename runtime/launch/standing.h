@@ -35,8 +35,8 @@ class Standing {
   bool look(Facts facts, TimePoint now, WallTime wall);
   void on_progress(std::uint64_t targets, double loss, std::uint64_t step, TimePoint now);
   void on_session_over(const Session& session, StageId stage, TimePoint now);
-  // As of the last look. The caller fills in run, targets, falls, sequence and expiry.
-  StandingRecord record(TimePoint now) const;
+  // As of the last look; to `figures` it adds step, loss and rate. The caller fills in run, sequence and expiry.
+  StandingRecord record(TimePoint now, LaunchFigures figures = {}) const;
 
  private:
   struct Gone {
@@ -59,7 +59,7 @@ class Standing {
   TimePoint progressed_at_{};
   bool measured_ = false;  // two steps were made, or more
   std::optional<double> loss_;
-  std::optional<std::uint64_t> step_;
+  std::uint64_t step_ = 0;
 };
 
 }  // namespace shoal

@@ -83,11 +83,11 @@ RunReport of_all() {
   report.standing->since = kTestWall - 75s;
   report.standing->stage = StageId(1);
   report.standing->last = {"01234567"};
-  report.standing->step = 120;
-  report.standing->loss = 3.4561;
-  report.standing->rate = 0.0;
-  report.standing->targets = 1'310'000;
-  report.standing->end_targets = 5'000'000;
+  report.standing->figures.step = 120;
+  report.standing->figures.loss = 3.4561;
+  report.standing->figures.rate = 0.0;
+  report.standing->figures.run_targets = 1'310'000;
+  report.standing->figures.end_targets = 5'000'000;
   const KeyPair peer = key_of_number(2), other = key_of_number(4);
   report.stages[0].peers = {row_of(peer, 0, MemberRow::Place::kServing, whole_record(peer, 0)),
                             row_of(other, 0, MemberRow::Place::kGone, std::nullopt)};
@@ -213,8 +213,8 @@ TEST(InspectJsonTest, OneLineHasTheSameObject) {
 // A resumed run has tokens, and no step in this life.
 TEST(InspectTableTest, WhatDoesNotExistYetIsADash) {
   RunReport report = of_beginning();
-  report.standing->targets = 200'000;
-  report.standing->end_targets = 1'000'000;
+  report.standing->figures.run_targets = 200'000;
+  report.standing->figures.end_targets = 1'000'000;
   const std::string table = table_of(report);
   EXPECT_THAT(table, HasSubstr("  step - | loss - | - tok/s\n"));
   EXPECT_THAT(table, Not(HasSubstr("0.0000")));

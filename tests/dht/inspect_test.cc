@@ -45,11 +45,11 @@ class InspectTest : public ::testing::Test {
     record.state = RunState::kTraining;
     record.since = loop_.wall() - 75s;
     record.peers = std::move(peers);
-    record.step = 120;
-    record.loss = 3.4561;
-    record.targets = 1'310'000;
-    record.end_targets = 5'000'000;
-    record.rate = 25'100;
+    record.figures.step = 120;
+    record.figures.loss = 3.4561;
+    record.figures.run_targets = 1'310'000;
+    record.figures.end_targets = 5'000'000;
+    record.figures.rate = 25'100;
     record.sequence = 1;
     record.expires = loop_.wall() + kRecordTtl;
     return record;

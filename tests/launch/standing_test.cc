@@ -89,11 +89,11 @@ TEST_F(StandingTest, TheRateIsOfTheLastSecondsAndComesDownWhenNothingMoves) {
     standing.on_progress(static_cast<std::uint64_t>(1000 * i), 3.5, static_cast<std::uint64_t>(i), now);
     now += 1s;
   }
-  EXPECT_NEAR(standing.record(now).rate.value_or(0), 1000, 120);
-  EXPECT_EQ(standing.record(now).step, 20u);
-  EXPECT_DOUBLE_EQ(standing.record(now).loss.value_or(0), 3.5);
+  EXPECT_NEAR(standing.record(now).figures.rate.value_or(0), 1000, 120);
+  EXPECT_EQ(standing.record(now).figures.step, 20u);
+  EXPECT_DOUBLE_EQ(standing.record(now).figures.loss.value_or(0), 3.5);
   now += kRateWindow;
-  EXPECT_EQ(standing.record(now).rate, 0);
+  EXPECT_EQ(standing.record(now).figures.rate, 0);
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
-// A peer's figures as rows, and rates.
+// Figures as rows, and rates.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 #include <string>
 
+#include "metrics/launch_figures.h"
 #include "metrics/peer_figures.h"
 #include "metrics/recent_rate.h"
 
@@ -29,15 +31,37 @@ TEST(FigureTest, ARowReadsItsMember) {
   EXPECT_EQ(told, 3u);
 }
 
-TEST(FigureTest, NoPlaceHasTwoFiguresOfOneName) {
+template <class Snapshot>
+void expect_own_names(std::span<const Figure<Snapshot>> rows) {
   std::set<std::string> names;
-  for (const PeerFigure& row : peer_figures()) {
+  for (const Figure<Snapshot>& row : rows) {
     const FigurePlaces& at = row.places;
     for (const auto& [place, name] : {std::pair("record ", at.record.key), std::pair("inspect ", at.inspect),
                                       std::pair("summary ", at.summary), std::pair("page ", at.page)})
       EXPECT_TRUE(name == nullptr || names.insert(std::string(place) + name).second) << place << name;
     EXPECT_EQ(at.record.key == nullptr, at.inspect == nullptr) << "`inspect` shows what a record has";
   }
+}
+
+TEST(FigureTest, NoPlaceHasTwoFiguresOfOneName) {
+  expect_own_names(peer_figures());
+  expect_own_names(launch_figures());
+}
+
+// A run that stands still has a rate of 0; one that has just begun has none.
+TEST(FigureTest, AnOptionalNumberIsToldToBeZero) {
+  LaunchFigures figures;
+  for (const LaunchFigure& row : launch_figures()) EXPECT_FALSE(row.is_told(figures));
+  figures.rate = 0;
+  figures.loss = std::nan("");
+  std::size_t told = 0;
+  for (const LaunchFigure& row : launch_figures()) {
+    if (!row.is_told(figures)) continue;
+    ++told;
+    EXPECT_STREQ(row.places.inspect, "rate");
+    EXPECT_EQ(row.of(figures), FigureValue(0.0));
+  }
+  EXPECT_EQ(told, 1u);
 }
 
 TEST(RecentRateTest, IsThatOfTheWindow) {

@@ -53,8 +53,8 @@ TEST_F(StandingSwarmTest, ARunThatIsParkedSaysWhereSinceWhenAndWhoWasLastThere) 
   ASSERT_TRUE(training.standing.has_value());
   EXPECT_EQ(training.standing->state, RunState::kTraining);
   EXPECT_TRUE(training.list_whole);
-  EXPECT_GT(training.standing->targets, 0u);
-  EXPECT_GT(training.standing->rate, 0);
+  EXPECT_GT(training.standing->figures.run_targets, 0u);
+  EXPECT_GT(training.standing->figures.rate, 0);
   for (const StageReport& stage : training.stages) {
     EXPECT_EQ(stage.serving, 2u);
     for (const PeerRow& row : stage.peers) EXPECT_TRUE(row.record.has_value()) << row.name;
@@ -69,7 +69,7 @@ TEST_F(StandingSwarmTest, ARunThatIsParkedSaysWhereSinceWhenAndWhoWasLastThere) 
   EXPECT_EQ(parked.stages[1].serving, 0u);
   ASSERT_EQ(parked.stages[1].peers.size(), 2u);
   for (const PeerRow& row : parked.stages[1].peers) EXPECT_EQ(state_of(parked, row), MemberStanding::kGone);
-  EXPECT_EQ(parked.standing->rate, 0);
+  EXPECT_EQ(parked.standing->figures.rate, 0);
   // Also after many records, and of the moment.
   swarm.run_for(180s);
   const RunReport later = inspect(swarm);
