@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 #include <vector>
 
+#include "common/formatted.h"
 #include "common/hex.h"
 #include "common/log.h"
 #include "events/books/run_view.h"
