@@ -4,12 +4,12 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "cli/page_option.h"
 #include "cli/program.h"
 #include "common/os/executable.h"
 #include "common/os/offspring.h"
 #include "common/os/stop_signals.h"
 #include "common/program/outcome.h"
+#include "page/page_port.h"
 #include "runtime/config/config.h"
 
 namespace shoal {

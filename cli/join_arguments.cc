@@ -1,7 +1,6 @@
 #include "cli/join_arguments.h"
 
 #include "cli/join_devices.h"
-#include "cli/page_option.h"
 #include "cli/program.h"
 
 namespace shoal {

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 
-#include "cli/page_option.h"
 #include "cli/program.h"
 #include "common/os/file_storage.h"
 #include "common/program/outcome.h"

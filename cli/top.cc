@@ -9,7 +9,6 @@
 
 #include "cli/inspect_watch.h"
 #include "cli/program.h"
-#include "cli/run_page.h"
 #include "common/log.h"
 #include "common/os/descriptors.h"
 #include "common/os/stop_signals.h"
@@ -19,6 +18,7 @@
 #include "events/books/followed_run.h"
 #include "page/glance_text.h"
 #include "page/run_json.h"
+#include "page/run_page.h"
 
 namespace shoal {
 namespace {

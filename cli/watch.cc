@@ -1,9 +1,7 @@
 // shoal watch DIR: a run's event files on the page, at any moment of it.
 #include <cstdio>
 
-#include "cli/page_option.h"
 #include "cli/program.h"
-#include "cli/run_page.h"
 #include "common/log.h"
 #include "common/os/descriptors.h"
 #include "common/os/stop_signals.h"
@@ -12,7 +10,9 @@
 #include "common/status_line.h"
 #include "events/headway.h"
 #include "events/line_parts.h"
+#include "page/page_port.h"
 #include "page/replay.h"
+#include "page/run_page.h"
 
 namespace shoal {
 namespace {

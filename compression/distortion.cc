@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 #include "common/check.h"
+#include "common/formatted.h"
 
 namespace shoal {
 
@@ -38,12 +38,9 @@ double Distortion::snr_db() const {
 }
 
 std::string Distortion::text() const {
-  char line[200];
-  std::snprintf(line, sizeof line,
-                "SNR %.2f dB, max error %.3g, rms %.3g, bias %.3g, %llu flipped, %llu to zero, of %llu", snr_db(),
-                max_error_, rms_error(), bias(), static_cast<unsigned long long>(sign_flips_),
-                static_cast<unsigned long long>(rounded_to_zero_), static_cast<unsigned long long>(count_));
-  return line;
+  return formatted("SNR %.2f dB, max error %.3g, rms %.3g, bias %.3g, %llu flipped, %llu to zero, of %llu", snr_db(),
+                   max_error_, rms_error(), bias(), static_cast<unsigned long long>(sign_flips_),
+                   static_cast<unsigned long long>(rounded_to_zero_), static_cast<unsigned long long>(count_));
 }
 
 }  // namespace shoal

@@ -11,8 +11,8 @@
 namespace shoal {
 namespace {
 
-constexpr Duration kTailPoll = 20ms;
-constexpr std::size_t kTailLinesShown = 8;
+constexpr Duration kLineLook = 20ms;
+constexpr std::size_t kErrorLines = 8;
 
 }  // namespace
 
@@ -41,7 +41,7 @@ std::vector<std::string> FileTail::new_lines() {
 
 Result<std::string> wait_for_line(FileTail& file, const std::string& begins, const std::string& error_path,
                                   Duration budget, const std::function<Status()>& lives) {
-  for (const TimePoint deadline = monotonic_now() + budget;; std::this_thread::sleep_for(kTailPoll)) {
+  for (const TimePoint deadline = monotonic_now() + budget;; std::this_thread::sleep_for(kLineLook)) {
     const Status worth_it = lives();
     for (const std::string& line : file.new_lines())
       if (line.starts_with(begins)) return line.substr(begins.size());
@@ -49,7 +49,7 @@ Result<std::string> wait_for_line(FileTail& file, const std::string& begins, con
     if (monotonic_now() > deadline)
       return make_error(ErrorCode::kUnreachable, file.path() + ": no line \"" + begins + "...\" within " +
                                                      std::to_string(static_cast<int>(seconds_of(budget))) + " s." +
-                                                     last_lines(error_path, kTailLinesShown));
+                                                     last_lines(error_path, kErrorLines));
   }
 }
 

@@ -6,8 +6,11 @@
 #include <utility>
 
 namespace shoal {
+namespace {
 
 namespace fs = std::filesystem;
+
+}  // namespace
 
 Result<WorkFolder> WorkFolder::make(const std::string& name, const std::string& kept) {
   std::error_code failure;

@@ -2,20 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <string_view>
+
+#include "common/formatted.h"
 
 namespace shoal {
 namespace {
 
 constexpr double kNamedBelow = 999.5e18;  // behind it there is no unit
-
-template <class... Values>
-std::string format(const char* form, Values... values) {
-  char text[64];
-  std::snprintf(text, sizeof text, form, values...);
-  return text;
-}
 
 std::string joined(const std::vector<LinePart>& parts, std::string_view gap) {
   std::string line;
@@ -49,7 +43,7 @@ std::string fitted(std::vector<LinePart> parts, std::size_t columns) {
 
 std::string short_number(double value) {
   static constexpr const char* kUnits[] = {"", "k", "M", "G", "T", "P", "E"};
-  if (!std::isfinite(value) || std::abs(value) >= kNamedBelow) return format("%.1e", value);
+  if (!std::isfinite(value) || std::abs(value) >= kNamedBelow) return formatted("%.1e", value);
   std::size_t unit = 0;
   while (std::abs(value) >= 999.5 && unit + 1 < std::size(kUnits)) {
     value /= 1000;
@@ -58,7 +52,7 @@ std::string short_number(double value) {
   const int decimals = std::abs(value) >= 99.95 || (unit == 0 && value == std::floor(value)) ? 0
                        : std::abs(value) >= 9.995                                            ? 1
                                                                                              : 2;
-  return format("%.*f%s", decimals, value, kUnits[unit]);
+  return formatted("%.*f%s", decimals, value, kUnits[unit]);
 }
 
 std::string short_number(std::uint64_t value) { return short_number(static_cast<double>(value)); }
@@ -73,26 +67,27 @@ std::string brief_number(double value) {
   return text.substr(0, digits == 0 ? dot : dot + 2) + (text.back() >= '0' && text.back() <= '9' ? "" : unit);
 }
 
-std::string loss_text(double loss) { return std::abs(loss) < 1000 ? format("%.3f", loss) : format("%.1e", loss); }
+std::string loss_text(double loss) { return std::abs(loss) < 1000 ? formatted("%.3f", loss) : formatted("%.1e", loss); }
 
 std::string percent_text(std::uint64_t done, std::uint64_t total) {
   if (total == 0) return "";
   if (done >= total) return "100%";
-  return format("%.0f%%", std::min(99.0, std::floor(100 * (static_cast<double>(done) / static_cast<double>(total)))));
+  return formatted("%.0f%%",
+                   std::min(99.0, std::floor(100 * (static_cast<double>(done) / static_cast<double>(total)))));
 }
 
 std::string span_text(Duration span) {
   const auto seconds =
       static_cast<long long>(std::chrono::ceil<std::chrono::seconds>(std::max<Duration>(span, 0s)).count());
-  if (seconds < 3600) return format("%lld:%02lld", seconds / 60, seconds % 60);
+  if (seconds < 3600) return formatted("%lld:%02lld", seconds / 60, seconds % 60);
   if (seconds < 100 * 3600) return clock_text(std::chrono::seconds(seconds));
   const long long days = seconds / 86400;
-  return days < 10'000 ? format("%lld d", days) : ">9999 d";
+  return days < 10'000 ? formatted("%lld d", days) : ">9999 d";
 }
 
 std::string clock_text(Duration elapsed) {
   const auto seconds = static_cast<long long>(std::chrono::duration_cast<std::chrono::seconds>(elapsed).count());
-  return format("%lld:%02lld:%02lld", seconds / 3600, seconds / 60 % 60, seconds % 60);
+  return formatted("%lld:%02lld:%02lld", seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 
 }  // namespace shoal

@@ -1,9 +1,9 @@
 #include "events/train_line.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <numeric>
 
+#include "common/formatted.h"
 #include "events/line_parts.h"
 
 namespace shoal {
@@ -26,20 +26,14 @@ std::string peers_text(const std::vector<std::uint32_t>& peers) {
 }
 
 std::string rate_text(double lr) {
-  char text[32];
-  std::snprintf(text, sizeof text, "lr %.1e", lr);
-  std::string short_text = text;
+  std::string short_text = formatted("lr %.1e", lr);
   const std::size_t zero = short_text.find("e-0");  // of the exponent
   return zero == std::string::npos ? short_text : short_text.erase(zero + 2, 1);
 }
 
 }  // namespace
 
-std::string delay_text(double delay) {
-  char text[32];
-  std::snprintf(text, sizeof text, "delay %.1f", delay);
-  return text;
-}
+std::string delay_text(double delay) { return formatted("delay %.1f", delay); }
 
 std::string text_of(const TrainLine& line, std::size_t columns) {
   const bool ends = line.end_tokens > 0;

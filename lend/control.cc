@@ -2,8 +2,9 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
+
+#include "common/formatted.h"
 
 namespace shoal {
 namespace {
@@ -20,9 +21,7 @@ std::string value_of_answer(const std::string& answer, const char* key) {
 std::string control_path(const std::string& home) { return home + "/control"; }
 
 std::string pause_text(const PeerPause& pause) {
-  char took[32];
-  std::snprintf(took, sizeof took, "%.1f", seconds_of(pause.took));
-  std::string text = "paused (" + pause.why + "): the device is free after " + took + " s";
+  std::string text = "paused (" + pause.why + formatted("): the device is free after %.1f s", seconds_of(pause.took));
   if (pause.lost > 0)
     text += "; " + std::to_string(pause.lost) +
             " text tokens that were settled here and that no round had secured in that time are lost: the launching "

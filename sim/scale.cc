@@ -1,9 +1,9 @@
 #include "sim/scale.h"
 
 #include <chrono>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "common/formatted.h"
 #include "sim/swarm.h"
 #include "transport/envelope.h"
 
@@ -135,11 +135,7 @@ class ScaleRun {
   Swarm swarm_;
 };
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, value < 1000 ? "%.4g" : "%.0f", value);
-  return text;
-}
+std::string number(double value) { return formatted(value < 1000 ? "%.4g" : "%.0f", value); }
 
 }  // namespace
 

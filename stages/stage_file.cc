@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "common/check.h"
+#include "common/formatted.h"
 #include "common/os/posix_file.h"
 #include "kernels/accumulate.h"
 #include "stages/adapters.h"
@@ -186,9 +187,7 @@ Result<std::vector<std::string>> stage_files_in(const std::string& directory) {
 }  // namespace
 
 std::string stage_file_name(StageId stage, std::uint16_t stages) {
-  char name[64];
-  std::snprintf(name, sizeof name, "model-%05u-of-%05u.safetensors", stage.value + 1u, +stages);
-  return name;
+  return formatted("model-%05u-of-%05u.safetensors", stage.value + 1u, +stages);
 }
 
 std::vector<Bytes> stage_file_parts(const StageSpec& spec, std::span<const float> parameters) {

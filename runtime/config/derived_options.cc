@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
+#include "common/formatted.h"
 #include "stages/adapters.h"
 #include "stages/stage_spec.h"
 
@@ -64,9 +64,7 @@ double peak_rate(const RunConfig& c) {
   const double rate = kRateOfSmall * std::pow(kParametersOfSmall / layer_parameters(c), kRatePower);
   const bool all_of_a_trained_one = !c.model.from.empty() && c.model.lora_rank == 0;
   const double taken = std::clamp(rate, kRateMin, kRateMax) * (all_of_a_trained_one ? kRateOfTrained : 1);
-  char digits[32];
-  std::snprintf(digits, sizeof digits, "%.2g", taken);  // a number that people can copy
-  return std::strtod(digits, nullptr);
+  return std::strtod(formatted("%.2g", taken).c_str(), nullptr);  // a number that people can copy
 }
 
 // Targets of a step of all replicas, behind a warm start.
@@ -104,12 +102,10 @@ std::uint64_t inner_steps_of_run(const RunConfig& c) {
 }
 
 std::string training_line(const RunConfig& c) {
-  char rate[32];
-  std::snprintf(rate, sizeof rate, "%.4g", c.optimizer.lr);
   const std::uint64_t steps = inner_steps_of_run(c);
   return std::to_string(step_targets(c)) + " targets a step of all replicas, " +
-         (steps > 0 ? std::to_string(steps) + " steps, " : "") + "peak rate " + rate + ", warm-up of " +
-         std::to_string(c.schedule.warmup_tokens) + " tokens";
+         (steps > 0 ? std::to_string(steps) + " steps, " : "") + "peak rate " + formatted("%.4g", c.optimizer.lr) +
+         ", warm-up of " + std::to_string(c.schedule.warmup_tokens) + " tokens";
 }
 
 std::optional<std::string> few_steps_warning(const RunConfig& c) {

@@ -1,8 +1,8 @@
 #include "runtime/launch/delay_watch.h"
 
 #include <algorithm>
-#include <cstdio>
 
+#include "common/formatted.h"
 #include "runtime/plan/flight_plan.h"
 
 namespace shoal {
@@ -16,10 +16,8 @@ std::string remedy(const RunConfig& config) {
 }
 
 std::string text_of(StageId stage, double delay, const RunConfig& config) {
-  char numbers[96];
-  std::snprintf(numbers, sizeof numbers, "are %.2f inner steps late on average, more than %.1f", delay,
-                DelayWatch::kDelayBorne);
-  return "the gradients of stage " + std::to_string(stage.value) + " " + numbers +
+  return formatted("the gradients of stage %u are %.2f inner steps late on average, more than %.1f", +stage.value,
+                   delay, DelayWatch::kDelayBorne) +
          ": validation loss may fall behind that of one process. HINT: in the next run's RUN.toml, " + remedy(config);
 }
 

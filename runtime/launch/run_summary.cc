@@ -1,8 +1,8 @@
 #include "runtime/launch/run_summary.h"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "common/formatted.h"
 #include "common/hex.h"
 #include "events/line_parts.h"
 #include "events/train_line.h"
@@ -24,9 +24,7 @@ std::vector<std::string> summary_lines(const RunSummary& s, bool over) {
   if (s.taken_back > 0) lines.push_back("pairs lost with versions that nobody held any more: " + number(s.taken_back));
   if (s.delay) lines.push_back("the latest stage's gradients: " + delay_text(*s.delay) + " inner steps");
   if (!s.validation_loss) return lines;
-  char text[64];
-  std::snprintf(text, sizeof text, "validation loss %.4f nats a target", *s.validation_loss);
-  lines.emplace_back(text);
+  lines.push_back(formatted("validation loss %.4f nats a target", *s.validation_loss));
   std::string versions;
   for (const Version& version : s.validation_versions)
     versions += (versions.empty() ? "" : ", ") + number(version.value);

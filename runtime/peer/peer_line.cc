@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
+#include "common/formatted.h"
 #include "events/headway.h"
 #include "events/line_parts.h"
 
@@ -17,9 +17,7 @@ double gibibytes(std::uint64_t bytes) { return static_cast<double>(bytes) / kGib
 std::string gibibyte_text(std::uint64_t bytes, int decimals) {
   const double value = gibibytes(bytes);
   if (value >= 99.95) return brief_number(value);
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return text;
+  return formatted("%.*f", decimals, value);
 }
 
 std::string used_text(const PeerFigures& f) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <set>
 
+#include "common/formatted.h"
 #include "runtime/config/derived_options.h"
 
 namespace shoal {
@@ -100,11 +100,7 @@ double time_of(const RunConfig& c, std::uint64_t n) {
 
 bool borne(const RunConfig& c, std::uint64_t n) { return part_of_loss(price_of(c, n)) <= kPriceBorne; }
 
-std::string percent(double price) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * part_of_loss(price));
-  return text;
-}
+std::string percent(double price) { return formatted("%.1f %%", 100 * part_of_loss(price)); }
 
 std::uint64_t choose_in_flight(const RunConfig& c) {
   const std::uint64_t most = fill_of(c);
@@ -356,10 +352,9 @@ std::optional<std::string> price_warning(const RunConfig& c) {
     best = std::move(repair);
     if (part_of_loss(then) <= kPriceWarned) break;
   }
-  char late[32];
-  std::snprintf(late, sizeof late, "%.2f", mean_delay(c, n));
-  return "with " + std::to_string(n) + " microbatches in flight gradients will be about " + late +
-         " inner steps late, which is expected to cost " + percent(price) + " of the validation loss. HINT: " +
+  return "with " + std::to_string(n) + " microbatches in flight gradients will be about " +
+         formatted("%.2f", mean_delay(c, n)) + " inner steps late, which is expected to cost " + percent(price) +
+         " of the validation loss. HINT: " +
          (best ? best->key + " in RUN.toml brings that down to " + percent(least) + "; " : "") +
          "shoal plan shows what other numbers cost";
 }

@@ -1,9 +1,9 @@
 #include "runtime/plan/split_limits.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 
+#include "common/formatted.h"
 #include "state/state_image.h"
 #include "sync/round_budget.h"
 #include "transport/limits.h"
@@ -11,11 +11,7 @@
 namespace shoal {
 namespace {
 
-std::string gib(std::uint64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
-  return text;
-}
+std::string gib(std::uint64_t bytes) { return formatted("%.2f GiB", static_cast<double>(bytes) / (1 << 30)); }
 
 }  // namespace
 

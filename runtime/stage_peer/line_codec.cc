@@ -1,15 +1,11 @@
 #include "runtime/stage_peer/line_codec.h"
 
-#include <cstdio>
+#include "common/formatted.h"
 
 namespace shoal {
 namespace {
 // Three digits, and never an exponent for what people write without one.
-std::string figure(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, value < 100 ? "%.3g" : "%.0f", value);
-  return text;
-}
+std::string figure(double value) { return formatted(value < 100 ? "%.3g" : "%.0f", value); }
 }  // namespace
 
 bool LineCodec::follow(double bytes_per_second, double compute_seconds) {

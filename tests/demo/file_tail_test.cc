@@ -31,6 +31,25 @@ TEST(FileTailTest, LinesLongerThanABlockAreWhole) {
   EXPECT_THAT(FileTail(folder / "log").new_lines(), ElementsAre(line, line));
 }
 
+TEST(WaitForLineTest, GivesWhatFollowsAlsoOfAProcessThatHasEnded) {
+  const ScratchFolder folder;
+  FileTail tail(folder.write("out", "one\nticket abc\n"));
+  const auto ended = []() -> Status { return make_error(ErrorCode::kUnreachable, "it ended"); };
+  const auto ticket = wait_for_line(tail, "ticket ", folder / "err", 0s, ended);
+  ASSERT_TRUE(ticket.ok());
+  EXPECT_EQ(*ticket, "abc");
+  EXPECT_EQ(wait_for_line(tail, "ticket ", folder / "err", 0s, ended).error().message, "it ended");
+}
+
+TEST(WaitForLineTest, SaysWhatTheProcessSaidWhenNoneComes) {
+  const ScratchFolder folder;
+  FileTail tail(folder / "out");
+  const auto line = wait_for_line(tail, "port ", folder.write("err", "why\n"), 0s, [] { return Status(); });
+  ASSERT_FALSE(line.ok());
+  EXPECT_NE(line.error().message.find("no line \"port ...\""), std::string::npos);
+  EXPECT_NE(line.error().message.find("why"), std::string::npos);
+}
+
 TEST(LastLinesTest, AreTheLastOnesIndented) {
   const ScratchFolder folder;
   EXPECT_EQ(last_lines(folder.write("log", "a\nb\nc\n"), 2), "\n    b\n    c");

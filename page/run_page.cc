@@ -1,8 +1,7 @@
-#include "cli/run_page.h"
+#include "page/run_page.h"
 
 #include <algorithm>
 
-#include "cli/page_option.h"
 #include "common/log.h"
 #include "page/live_page.h"
 #include "runtime/config/config.h"

@@ -1,14 +1,13 @@
-#include "cli/member_page.h"
+#include "page/member_page.h"
 
 #include <set>
 #include <utility>
 
-#include "cli/page_option.h"
-#include "cli/run_page.h"
 #include "common/hex.h"
 #include "events/event_record.h"
 #include "events/session_end.h"
 #include "page/live_page.h"
+#include "page/run_page.h"
 #include "runtime/config/config.h"
 #include "runtime/peer/peer.h"
 
