@@ -197,7 +197,7 @@ TEST_F(DocumentsTest, JsonIsKnownByItsContent) {
   for (const std::string& content :
        {one + "\n" + two + "\n", one + "\r\n\r\n" + two, one + "\r" + two, one + two, "[" + one + "," + two + "]",
         " [\n  " + one + ",\n  " + two + "\n]\n", "\xEF\xBB\xBF" + one + "\n" + two,
-        "{\n \"text\":\n \"a {b}\"\n}\n{\n \"text\": \"c]\"}"}) {
+        std::string("{\n \"text\":\n \"a {b}\"\n}\n{\n \"text\": \"c]\"}")}) {
     for (const char* name : {"j.json", "j.txt", "j"})
       EXPECT_THAT(*read(name, content), ElementsAre("a {b}", "c]")) << name << ": " << content;
     EXPECT_THAT(*read("j.json.gz", gzip_of(content)), ElementsAre("a {b}", "c]")) << content;
