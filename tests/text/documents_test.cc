@@ -187,7 +187,7 @@ TEST_F(DocumentsTest, LinesOfJsonAreReadAsProgramsWriteThem) {
     ASSERT_TRUE(given.ok()) << line << ": " << given.error().message;
     EXPECT_EQ(piece.text, text) << line;
     EXPECT_TRUE(*reader.next(piece) && piece.text == "b" && !*reader.next(piece)) << line;
-    EXPECT_EQ(reader.replaced(), replaced) << line;
+    EXPECT_EQ(reader.changes().replaced, replaced) << line;
   }
   EXPECT_EQ(read("n.jsonl", R"({"text":NaN})").code(), ErrorCode::kMalformed);
 }
@@ -229,7 +229,7 @@ TEST_F(DocumentsTest, WhatUtf8CannotSayIsCounted) {
   ASSERT_TRUE(*reader.next(piece));
   EXPECT_EQ(piece.text, std::string(1000, 'x') + "\ufffdt\ufffd");
   ASSERT_TRUE(*reader.next(piece));
-  EXPECT_EQ(reader.replaced(), 4u);
+  EXPECT_EQ(reader.changes().replaced, 4u);
 }
 
 TEST_F(DocumentsTest, ZerosBehindPackedTextAreNone) {
