@@ -45,16 +45,17 @@ Result<Prepared> prepare_with(const std::string& tokenizer, PrepareOptions optio
   };
   auto prepared = prepare_text(encoder, options);
   end_status();
-  if (prepared.ok()) say_replaced(prepared->replaced);
+  if (prepared.ok()) say_changes(prepared->changes);
   return prepared;
 }
 
-void say_replaced(std::uint64_t replaced) {
-  if (replaced > 0)
-    log_warning(
-        replaced,
-        " places of the texts are no UTF-8 and were read as U+FFFD. HINT: iconv -f ENCODING -t UTF-8 makes UTF-8 "
-        "of text in another encoding");
+void say_changes(const TextChanges& changes) {
+  if (changes.converted > 0)
+    log_warning(changes.converted, " of the files have UTF-16, which was read as the same text in UTF-8");
+  if (changes.replaced > 0)
+    log_warning(changes.replaced,
+                " places of the texts are no UTF-8 and were read as U+FFFD. HINT: iconv -f ENCODING -t UTF-8 makes "
+                "UTF-8 of text in another encoding");
 }
 
 int fail_or_stopped(const Error& error) {

@@ -22,12 +22,12 @@ void add_document_inputs(Command& command, DocumentInputs& inputs);
 void add_train_tokenizer(Command& group, Program& program);
 
 // prepare_text() with the tokenizer of this file, and what the files beside it say of the end of a text, until a
-// signal; its headway is the status of this process. No threads named: one for each processor. Says what became U+FFFD. ERRORS:
-// Tokenizer::load's, prepare_text()'s.
+// signal; its headway is the status of this process. No threads named: one for each processor. Says what was read
+// otherwise. ERRORS: Tokenizer::load's, prepare_text()'s.
 Result<Prepared> prepare_with(const std::string& tokenizer, PrepareOptions options);
 
-// A warning where places became U+FFFD.
-void say_replaced(std::uint64_t replaced);
+// A warning of each kind.
+void say_changes(const TextChanges& changes);
 
 // As fail(), with the code of the signal where that is why.
 int fail_or_stopped(const Error& error);

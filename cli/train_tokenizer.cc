@@ -32,7 +32,7 @@ Status read_all(const DocumentInputs& inputs, BpeTrainer& trainer) {
     SHOAL_ASSIGN(const bool given, reader.next(piece));
     if (!given) {
       end_status();
-      say_replaced(reader.replaced());
+      say_changes(reader.changes());
       return {};
     }
     if (stop_wanted()) return make_error(ErrorCode::kInterrupted, "no tokenizer was written: interrupted");

@@ -18,7 +18,9 @@ class TextWindow {
   void take(std::size_t bytes) { begin_ += bytes; }
   bool all_read() const { return all_read_; }
   std::uint64_t taken() const { return source_.taken(); }
-  std::uint64_t replaced() const { return source_.replaced(); }
+  TextChanges changes() const {
+    return {.replaced = source_.replaced(), .converted = source_.is_converted() ? 1u : 0u};
+  }
   // Until there are so many bytes, or all.
   Status fill(std::size_t wanted) {
     if (view().size() >= wanted || all_read_) return {};
@@ -112,7 +114,10 @@ DocumentReader::DocumentReader(std::vector<std::string> files, DocumentOptions o
 DocumentReader::~DocumentReader() = default;
 
 std::uint64_t DocumentReader::taken() const { return before_ + (window_ ? window_->taken() : 0); }
-std::uint64_t DocumentReader::replaced() const { return replaced_ + (window_ ? window_->replaced() : 0); }
+TextChanges DocumentReader::changes() const {
+  const TextChanges now = window_ ? window_->changes() : TextChanges{};
+  return {.replaced = changes_.replaced + now.replaced, .converted = changes_.converted + now.converted};
+}
 
 Result<bool> DocumentReader::next(Piece& piece) {
   while (true) {
@@ -120,7 +125,7 @@ Result<bool> DocumentReader::next(Piece& piece) {
       SHOAL_ASSIGN(const bool given, next_of_file(piece));
       if (given) return true;
       before_ += window_->taken();
-      replaced_ += window_->replaced();
+      changes_ = changes();
       window_ = nullptr;
     }
     if (opened_ == files_.size()) return false;
@@ -234,7 +239,7 @@ Result<bool> DocumentReader::next_of_json(Piece& piece) {
         return make_error(ErrorCode::kMalformed, where + ": " + what + field.trouble + ". HINT: each " +
                                                      (lines ? "line" : "of them") +
                                                      " is an object with the document in a field, which --field names");
-      replaced_ += field.replaced;
+      changes_.replaced += field.replaced;
       begun_ = true;
       given_ = 0;
     }

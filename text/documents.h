@@ -35,6 +35,12 @@ struct Piece {
   bool ends_document = true;
 };
 
+// What was read otherwise than it stands in the files: a person hears of it.
+struct TextChanges {
+  std::uint64_t replaced = 0;   // places that became U+FFFD, since UTF-8 cannot say what stands there
+  std::uint64_t converted = 0;  // files of UTF-16
+};
+
 class TextWindow;
 
 class DocumentReader {
@@ -48,8 +54,8 @@ class DocumentReader {
   Result<bool> next(Piece& piece);
   // Bytes of all files that were read so far, compressed as they are.
   std::uint64_t taken() const;
-  // Places so far that became U+FFFD, since UTF-8 cannot say what stands there.
-  std::uint64_t replaced() const;
+  // So far.
+  TextChanges changes() const;
 
   // Whether the file's bytes are the text: it is neither packed nor UTF-16, and has no JSON objects. ERRORS:
   // TextSource's.
@@ -75,7 +81,7 @@ class DocumentReader {
   bool whole_given_ = false;    // all of a file that is one document
   bool behind_return_ = false;  // in front of a line, of which the carriage return ended the one before
   std::uint64_t line_ = 0;      // or object of JSON
-  std::uint64_t replaced_ = 0;  // in JSON, and in the files that are over
+  TextChanges changes_;         // of JSON, and of the files that are over
   std::string document_;        // of a JSON object, given out up to given_
   std::size_t given_ = 0;
 };

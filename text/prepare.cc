@@ -74,7 +74,7 @@ class Encoders {
     return taken_;
   }
   // REQUIRES: all batches are out.
-  std::uint64_t replaced() const { return reader_.replaced(); }
+  TextChanges changes() const { return reader_.changes(); }
 
  private:
   static constexpr std::uint64_t kAhead = 4;
@@ -201,7 +201,7 @@ Result<Prepared> prepare_text(const TextEncoder& encoder, const PrepareOptions& 
     prepared.empty_documents += turn.batch->empty;
     prepared.text_bytes += turn.batch->bytes;
   }
-  prepared.replaced = encoders.replaced();
+  prepared.changes = encoders.changes();
   if (writer.tokens() == 0)
     return make_error(ErrorCode::kInput, "the inputs have no text: " + std::to_string(prepared.empty_documents) +
                                              " empty documents. HINT: are these the files that you meant?");

@@ -46,7 +46,7 @@ struct PrepareOptions {
 struct Prepared {
   TokenSidecar sidecar;
   std::uint64_t empty_documents = 0;  // were skipped
-  std::uint64_t replaced = 0;         // places that became U+FFFD
+  TextChanges changes = {};
   std::uint64_t text_bytes = 0;
 };
 

@@ -20,6 +20,7 @@ class TextSource {
   Result<bool> read(std::string& text);
   std::uint64_t taken() const { return source_->taken(); }  // bytes of the file itself
   std::uint64_t replaced() const { return replaced_; }      // became U+FFFD so far
+  bool is_converted() const { return content_.form != TextContent::Form::kUtf8; }
 
  private:
   explicit TextSource(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}

@@ -187,7 +187,7 @@ TEST_F(DocumentsTest, LinesOfJsonAreReadAsProgramsWriteThem) {
     ASSERT_TRUE(given.ok()) << line << ": " << given.error().message;
     EXPECT_EQ(piece.text, text) << line;
     EXPECT_TRUE(*reader.next(piece) && piece.text == "b" && !*reader.next(piece)) << line;
-    EXPECT_EQ(reader.replaced(), replaced) << line;
+    EXPECT_EQ(reader.changes().replaced, replaced) << line;
   }
   EXPECT_EQ(read("n.jsonl", R"({"text":NaN})").code(), ErrorCode::kMalformed);
 }
@@ -197,7 +197,7 @@ TEST_F(DocumentsTest, JsonIsKnownByItsContent) {
   for (const std::string& content :
        {one + "\n" + two + "\n", one + "\r\n\r\n" + two, one + "\r" + two, one + two, "[" + one + "," + two + "]",
         " [\n  " + one + ",\n  " + two + "\n]\n", "\xEF\xBB\xBF" + one + "\n" + two,
-        "{\n \"text\":\n \"a {b}\"\n}\n{\n \"text\": \"c]\"}"}) {
+        std::string("{\n \"text\":\n \"a {b}\"\n}\n{\n \"text\": \"c]\"}")}) {
     for (const char* name : {"j.json", "j.txt", "j"})
       EXPECT_THAT(*read(name, content), ElementsAre("a {b}", "c]")) << name << ": " << content;
     EXPECT_THAT(*read("j.json.gz", gzip_of(content)), ElementsAre("a {b}", "c]")) << content;
@@ -229,7 +229,7 @@ TEST_F(DocumentsTest, WhatUtf8CannotSayIsCounted) {
   ASSERT_TRUE(*reader.next(piece));
   EXPECT_EQ(piece.text, std::string(1000, 'x') + "\ufffdt\ufffd");
   ASSERT_TRUE(*reader.next(piece));
-  EXPECT_EQ(reader.replaced(), 4u);
+  EXPECT_EQ(reader.changes().replaced, 4u);
 }
 
 TEST_F(DocumentsTest, ZerosBehindPackedTextAreNone) {

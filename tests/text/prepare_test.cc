@@ -144,9 +144,11 @@ TEST_F(PrepareTest, TheIdsOfALongDocumentAreThoseOfTheWhole) {
   }
 }
 
-TEST_F(PrepareTest, TellsHowOftenUtf8CouldNotSayIt) {
+TEST_F(PrepareTest, TellsWhatWasReadOtherwise) {
   const std::string text = folder_.write("a.txt", "caf\xe9"), lines = folder_.write("b.jsonl", R"({"text":"\ud83d"})");
-  EXPECT_EQ(prepare_text(bytes_encoder(), options({text, lines, text}))->replaced, 3u);
+  EXPECT_EQ(prepare_text(bytes_encoder(), options({text, lines, text}))->changes.replaced, 3u);
+  const std::string wide = folder_.write("c.txt", std::string("t\0w\0o\0", 6));
+  EXPECT_EQ(prepare_text(bytes_encoder(), options({text, wide, wide}))->changes.converted, 2u);
 }
 
 TEST_F(PrepareTest, OneThatIsInterruptedLeavesWhatWasThere) {
