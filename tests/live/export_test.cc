@@ -1,5 +1,6 @@
 // A model goes out as transformers reads it, and comes in again.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <filesystem>
 
@@ -67,6 +68,50 @@ TEST_F(ExportTest, ASwarmBeginsFromTheFolderAndWritesWhatTheFolderWrites) {
   const std::string here = write(swarm_.path("out"));
   EXPECT_EQ(std::ranges::count(here, ','), 12) << here;
   EXPECT_EQ(write(swarm_.ticket()), here);
+}
+
+// Whatever batch the model was trained in; and what is not judged is counted.
+TEST_F(ExportTest, ALossIsOfModelAndTextAlone) {
+  ASSERT_EQ(run(swarm_, {"export", swarm_.path("saved"), swarm_.path("out")}), 0) << swarm_.errors("shoal");
+  const std::string text = swarm_.write_file("short.bin", ScratchFolder::read(swarm_.path("text.bin")).substr(0, 1000));
+  for (const bool whole : {true, false}) {
+    std::string first;
+    for (const std::string sequences : {"1", "3", "5"}) {
+      std::string config = run_from("out", "torch");
+      config.replace(config.find("sequences = 2") + 12, 1, sequences);
+      const std::string saved = swarm_.path("of" + sequences);
+      ASSERT_EQ(run(swarm_, {"solo", swarm_.write_file("batch.toml", config), "--save", saved, "--device", "cpu"}), 0)
+          << swarm_.errors("shoal");
+      std::vector<std::string> words = {"--json", "eval", saved, "--text", text, "--device", "cpu"};
+      if (whole) words.push_back("--whole");
+      ASSERT_EQ(run(swarm_, words), 0) << swarm_.errors("shoal");
+      const std::string said = swarm_.output("shoal");
+      const double targets = number_after(said, "\"targets\":");
+      EXPECT_EQ(targets, whole ? 992 : 96) << "62 sequences of 16, a tenth of them";
+      EXPECT_EQ(number_after(said, "\"not_judged\":"), 1000 - targets);
+      const std::string loss = std::to_string(number_after(said, "\"val_loss\":"));
+      if (first.empty()) first = loss;
+      EXPECT_EQ(loss, first) << sequences;
+    }
+  }
+}
+
+// What the folder that a run begins from says of the ends of a text goes with the model, one id or a list.
+TEST_F(ExportTest, TheEndsOfATextGoWithTheModel) {
+  for (const std::string ends : {"7", "[7,9]"}) {
+    for (const std::string folder : {"out", "model", "again"}) std::filesystem::remove_all(swarm_.path(folder));
+    ASSERT_EQ(run(swarm_, {"export", swarm_.path("saved"), swarm_.path("out")}), 0) << swarm_.errors("shoal");
+    swarm_.write_file("out/generation_config.json", "{\"eos_token_id\": " + ends + "}");
+    const std::string file = swarm_.write_file("ends.toml", run_from("out", "torch"));
+    ASSERT_EQ(run(swarm_, {"solo", file, "--save", swarm_.path("model"), "--device", "cpu"}), 0)
+        << swarm_.errors("shoal");
+    ASSERT_EQ(run(swarm_, {"export", swarm_.path("model"), swarm_.path("again")}), 0) << swarm_.errors("shoal");
+    for (const std::string name : {"config.json", "generation_config.json"}) {
+      std::string said = ScratchFolder::read(swarm_.path("again/" + name));
+      std::erase_if(said, [](unsigned char c) { return std::isspace(c) != 0; });
+      EXPECT_NE(said.find("\"eos_token_id\":" + ends), std::string::npos) << said;
+    }
+  }
 }
 
 TEST_F(ExportTest, WhatCannotBeExportedIsNamed) {
