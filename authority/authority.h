@@ -62,8 +62,6 @@ class Authority {
   static Result<std::unique_ptr<Authority>> open(AuthorityOptions options, AuthorityPort& port, EventLoop& loop,
                                                  AuthorityLog log);
   ~Authority();
-  Authority(const Authority&) = delete;
-  Authority& operator=(const Authority&) = delete;
   // Makes durable what the log said: a process that died before it synced leaves records that are read back and that a
   // power loss takes. `done` is not called when the authority is gone by then.
   void sync_log(std::function<void(Status)> done) { log_.sync(std::move(done)); }

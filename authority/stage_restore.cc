@@ -30,7 +30,7 @@ void StageRestore::send_commit(const MemberState& member, const RoundCommit& com
   port_.send(member.member.peer, as_told_to(member.member.session, commit));
 }
 
-void StageRestore::on_link_up(MemberState& member, OpenRound* round) const {
+void StageRestore::on_link_up(MemberState& member, std::optional<OpenRound>& round) const {
   member.lists.on_link = false;  // it asks when it sees that it missed one
   if (line_.last_abandon) port_.send(member.member.peer, *line_.last_abandon);
   member.commit_sent_at = {};
@@ -39,14 +39,14 @@ void StageRestore::on_link_up(MemberState& member, OpenRound* round) const {
 
 // An opening names all members to each of them: with many it is repeated less often, so that the bytes of a second grow
 // with the members and not with their square.
-void StageRestore::repeat(MemberState& member, OpenRound* round) const {
+void StageRestore::repeat(MemberState& member, std::optional<OpenRound>& round) const {
   const TimePoint now = loop_.now();
   if (now - member.commit_sent_at < 1s) return;
   if (line_.last_commit_sent && member.version < line_.last_commit_sent->version) {
     member.commit_sent_at = now;
     return send_commit(member, *line_.last_commit_sent);
   }
-  if (round == nullptr || !round->sent) return;
+  if (!round || !round->sent) return;
   const bool new_link = member.commit_sent_at == TimePoint{};
   const Duration most = std::max<Duration>(1s, std::chrono::milliseconds(round->open.budget_ms) / 4);
   const Duration of_all = static_cast<int>(round->members.size()) * kOpenAgainOfMember;

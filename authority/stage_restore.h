@@ -24,9 +24,9 @@ class StageRestore {
 
   // In front of a commit that does not name it: the last one that does.
   void send_commit(const MemberState& member, const RoundCommit& commit) const;
-  // `round`: the open one; null: none.
-  void on_link_up(MemberState& member, OpenRound* round) const;
-  void repeat(MemberState& member, OpenRound* round) const;
+  // `round`: the open one.
+  void on_link_up(MemberState& member, std::optional<OpenRound>& round) const;
+  void repeat(MemberState& member, std::optional<OpenRound>& round) const;
 
   // Each tick. `may`: no round is open, and the run goes on. True: it went back.
   bool look(bool may);

@@ -66,7 +66,7 @@ void StageRounds::maybe_open() {
   const TimePoint now = loop_.now();
   if (now < retry_at_) return;
   if (times_.hold_rounds() && somebody_fetches(view())) return;
-  const Step* step = next_step();
+  const Step* step = course_.step_after(line_.step_done);
   if (step == nullptr && !diloco_due()) return;
   std::vector<Session> able = who_takes_part(view(), step != nullptr);
   if (!able.empty() && enough_for_parts(able.size())) open_round(step, std::move(able));
@@ -274,7 +274,15 @@ void StageRounds::commit(const Digest& digest) {
   last_commit_at_ = loop_.now();
   retry_pause_.reset();
   last_.on_any_commit();
-  note_agreed(round, digest, commit.version);
+  for (const auto& [session, member] : members()) {
+    member->settled = 0;
+    member->blame.silent_count = 0;
+    member->blame.accused.reset();
+    member->commit_sent_at = loop_.now();
+    if (round.open.last && round.has_contribution(session)) member->flushed = true;
+    if (round.agrees_on(session, digest)) member->version = commit.version;
+  }
+  if (round.open.last) last_.on_commit(loop_.now() + times_.to_fetch());
   times_.note_round(round.members.size(), loop_.now() - round.sent_at);
   blames_.on_commit(round, digest);
   log_.decide(LogCommit{commit, port_.paths_logged()}, [this, commit, among = round.open.members] {
@@ -287,18 +295,6 @@ void StageRounds::commit(const Digest& digest) {
   });
   blames_.name_contradicting(round, diloco_active());
   maybe_open();
-}
-
-void StageRounds::note_agreed(const OpenRound& round, const Digest& digest, Version version) {
-  for (const auto& [session, member] : members()) {
-    member->settled = 0;
-    member->blame.silent_count = 0;
-    member->blame.accused.reset();
-    member->commit_sent_at = loop_.now();
-    if (round.open.last && round.has_contribution(session)) member->flushed = true;
-    if (round.agrees_on(session, digest)) member->version = version;
-  }
-  if (round.open.last) last_.on_commit(loop_.now() + times_.to_fetch());
 }
 
 void StageRounds::abandon(const std::string& reason) {
@@ -328,7 +324,7 @@ void StageRounds::abandon(const std::string& reason) {
 bool StageRounds::waits_for_round(MemberState& member, const Leave& leave) {
   const Session& session = member.member.session;
   const bool in_round = round_ && round_->find(session) != nullptr;
-  if (!in_round && !(leave.round_wanted && member.ready() && !rests(member))) return false;
+  if (!in_round && !(leave.round_wanted && member.ready() && !blames_.rests(member))) return false;
   if (member.leaving != Leaving::kAsked && in_round && diloco_active() && round_->has_contribution(session))
     member.leave_after = round_->open.round;
   member.leaving = Leaving::kAsked;
@@ -380,7 +376,7 @@ void StageRounds::want_last() {
 
 bool StageRounds::finished() {
   if (round_) return false;
-  const bool no_step = next_step() == nullptr;
+  const bool no_step = course_.step_after(line_.step_done) == nullptr;
   // With steps still to come that nobody sends, the warm-up never ends: there is nothing beyond the last step to
   // secure.
   if (no_step && !diloco_active()) last_.drop();

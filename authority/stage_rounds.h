@@ -48,8 +48,6 @@ class StageRounds {
   StageRounds(StageId stage, const AuthorityOptions& options, AuthorityPort& port, EventLoop& loop, DecisionLog& log,
               MemberBook& book, FailureDetector& detector, RunCourse& course, MemberDecisions& decisions);
   ~StageRounds();
-  StageRounds(const StageRounds&) = delete;
-  StageRounds& operator=(const StageRounds&) = delete;
 
   StageLine& line() { return line_; }
   const StageLine& line() const { return line_; }
@@ -65,9 +63,9 @@ class StageRounds {
   void on_report(const Remote& from, const RoundReport& report);
   void on_joiner() { times_.on_joiner(round_.has_value()); }  // a member that must fetch came
   void on_beat(MemberState& member, const Beat& beat) { times_.on_beat(member, beat, line_, round_.has_value()); }
-  void on_link_up(MemberState& member) { restore_.on_link_up(member, open_round_or_null()); }
+  void on_link_up(MemberState& member) { restore_.on_link_up(member, round_); }
   // Messages are not reliable: what it should have by now is sent again, at most once a second.
-  void repeat(MemberState& member) { restore_.repeat(member, open_round_or_null()); }
+  void repeat(MemberState& member) { restore_.repeat(member, round_); }
   // It wants to leave. False: nothing of it waits for a round, so that its session may end at once.
   bool waits_for_round(MemberState& member, const Leave& leave);
   void on_over(const Session& session, const PeerId& peer, bool fenced);
@@ -86,12 +84,9 @@ class StageRounds {
   void give_up();   // no round any more; the open one is abandoned
 
  private:
-  OpenRound* open_round_or_null() { return round_ ? &*round_ : nullptr; }
   const MembersOfStage& members() const { return book_.of(line_.stage); }
   bool diloco_active() const;
-  bool rests(const MemberState& member) const { return blames_.rests(member); }
   // ---- opening ----
-  const Step* next_step() const { return course_.step_after(line_.step_done); }
   StageView view() { return {line_, members(), blames_, detector_, times_.payload(), looked_at_}; }
   bool diloco_due();
   bool enough_for_parts(std::size_t members);  // says so when not; then nobody waits for the last round
@@ -106,7 +101,6 @@ class StageRounds {
   void on_budget();
   void try_decide(bool grace_over);
   void commit(const Digest& digest);
-  void note_agreed(const OpenRound& round, const Digest& digest, Version version);
   void abandon(const std::string& reason);
   OpenRound take_round();  // the stage has none any more
   void release_leavers(const std::vector<Session>& among);

@@ -99,7 +99,25 @@ void Launch::begin() {
       env_.wire, env_.loop,
       Transport::Options{run, options_.key.id(), session_, PeerRole::kTrainer, options_.whereabouts});
   transport_->set_listener(this);
-  make_givers();
+  // What it gives to others beside microbatches: the first weights to peers, and texts to people.
+  if (env_.first != nullptr)
+    first_weights_ = std::make_unique<FirstWeights>(
+        FirstWeights::Environment{.first = *env_.first,
+                                  .run_aside = env_.run_aside,
+                                  .send = [this](const PeerId& to, Message message, std::vector<Bytes> frames) {
+                                    send(to, std::move(message), std::move(frames));
+                                  }});
+  if (const RunConfig& config = options_.config; config.report.sample_every != 0 && env_.code != nullptr) {
+    auto specs = split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage);
+    SHOAL_CHECK(specs.ok());
+    texts_ = std::make_unique<TextSamples>(
+        config.report, TextSamples::Environment{.loop = env_.loop,
+                                                .links = *transport_,
+                                                .specs = *std::move(specs),
+                                                .rng = env_.rng.fork("texts"),
+                                                .code = *env_.code,
+                                                .show = [this](const std::string& line) { owner_.on_notice(line); }});
+  }
   dial_back_ = std::make_unique<DialBack>(*transport_, env_.loop,
                                           [this](const DialBack::Verdict& verdict) { on_dialled_back(verdict); });
   trainer_ = std::make_unique<Trainer>(
@@ -127,28 +145,6 @@ void Launch::begin() {
   trainer_->announce_steps();
   tick();
   end_->begin(*trainer_, *transport_);
-}
-
-// What it gives to others beside microbatches: the first weights to peers, and texts to people.
-void Launch::make_givers() {
-  if (env_.first != nullptr)
-    first_weights_ = std::make_unique<FirstWeights>(
-        FirstWeights::Environment{.first = *env_.first,
-                                  .run_aside = env_.run_aside,
-                                  .send = [this](const PeerId& to, Message message, std::vector<Bytes> frames) {
-                                    send(to, std::move(message), std::move(frames));
-                                  }});
-  const RunConfig& config = options_.config;
-  if (config.report.sample_every == 0 || env_.code == nullptr) return;
-  auto specs = split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage);
-  SHOAL_CHECK(specs.ok());
-  texts_ = std::make_unique<TextSamples>(
-      config.report, TextSamples::Environment{.loop = env_.loop,
-                                              .links = *transport_,
-                                              .specs = *std::move(specs),
-                                              .rng = env_.rng.fork("texts"),
-                                              .code = *env_.code,
-                                              .show = [this](const std::string& line) { owner_.on_notice(line); }});
 }
 
 void Launch::later(std::function<void()> task) { env_.loop.post(lifetime_.guard(std::move(task))); }

@@ -62,7 +62,6 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   Launch(LaunchOptions options, LaunchEnvironment environment, LaunchOwner& owner);
   Status open_parts();
   void begin();
-  void make_givers();
   void send(const PeerId& peer, Message message, std::vector<Bytes> frames);
 
   // Transport::Listener

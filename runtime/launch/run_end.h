@@ -63,8 +63,6 @@ class RunEnd {
     std::function<void(std::optional<Error> error)> on_over;  // once, and the last call
   };
   explicit RunEnd(Environment environment) : env_(std::move(environment)) {}
-  RunEnd(const RunEnd&) = delete;
-  RunEnd& operator=(const RunEnd&) = delete;
 
   // What the logs say is durable. Training begins, or its end when that is wanted already. A run that had ended in an
   // earlier life is told so again.

@@ -20,8 +20,6 @@ class RunLogs {
   // kBusy (locked), kMissing (one log of the two), kCorrupt (also: one is older than the other), kIo, kForeign,
   // kVersion (logs of an older program), those of LaunchOptions::keep.
   static Result<std::unique_ptr<RunLogs>> open(const LaunchOptions& options, Storage& storage, const Samples& samples);
-  RunLogs(const RunLogs&) = delete;
-  RunLogs& operator=(const RunLogs&) = delete;
 
   CommitBook& book() { return book_; }
   const CommitBook& book() const { return book_; }
