@@ -26,11 +26,12 @@ struct FigureMetric {  // for Prometheus
   bool counter = false;  // else a gauge
 };
 
-// As what it is shown there; null: not there.
+// As what it is shown there; null: not there. Of a launching process, page, metric and line are not walked: the page
+// learns of a run from its events (page/run_figures.cc).
 struct FigurePlaces {
   FigureRecord record{};
   const char* inspect = nullptr;  // key of `inspect --json`, for what a record has
-  const char* summary = nullptr;  // key of `join --json`
+  const char* summary = nullptr;  // key of `join --json`, or of `launch --json` and summary.json
   const char* page = nullptr;     // place in the page's moment, or key in what it says of its own process
   FigureMetric metric{};
   const char* line = nullptr;  // of the status line: words with one % for the number
