@@ -37,6 +37,7 @@ void Absence::go(AbsencePhase to) { move_phase(phase_, to, row_of); }
 void Absence::leave(TimePoint now) {
   go(AbsencePhase::kLeaving);
   pause_.reset();
+  since_ = now;
   until_ = now + kTime;
 }
 
@@ -80,7 +81,9 @@ Absence::Step Absence::next(TimePoint now, const Facts& facts) {
   }
   if (facts.last_holder) {
     until_ = now + kTime;  // once another holds the state, what no round secured gets its round
-    return {.tell_last = !std::exchange(told_last_, true)};
+    const bool waited = hurried_ || facts.away || now >= since_ + kHolderTime;
+    return {.tell_last = !std::exchange(told_last_, true),
+            .give_up = is(AbsencePhase::kLeaving) && facts.on_disk && waited};
   }
   told_last_ = false;
   if (is(AbsencePhase::kMoving) && facts.held_up) until_ = std::max(until_, now + kRoundTime);
@@ -107,6 +110,8 @@ std::string Absence::give_up() {
   SHOAL_CHECK(goes());
   if (is(AbsencePhase::kPausing)) return "paused before a round secured what is here: " + pause_->why;
   if (is(AbsencePhase::kMoving)) next_ = to_;
+  if (told_last_)
+    return "left as the last holder of its stage's state, which is on the disk; what no round secured is lost";
   return "left after waiting " + std::to_string(static_cast<int>(seconds_of(kTime))) +
          " s; what no round secured is lost";
 }

@@ -3,8 +3,10 @@
 // next session serves another stage (move), or no session begins until its owner gives the device back (pause).
 //
 // A peer that goes settles what is open, asks the authority for a round that secures its work, and gives up after a
-// while. The last holder of its stage's state waits for another as long as nobody ends it; a pause waits for nobody,
-// since the machine's owner wants the device. Value without I/O: the time is handed in.   Thread: loop only.
+// while. The last holder of its stage's state writes it to its disk and waits for another, less long than whatever ends
+// processes waits until it kills (Kubernetes: 30 s); without a disk for it, as long as nobody ends it. A pause waits
+// for nobody, since the machine's owner wants the device. Value without I/O: the time is handed in.   Thread: loop
+// only.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,6 +43,7 @@ class Absence {
  public:
   static constexpr Duration kTime = 30s;             // from the wish, or from when another holds the state
   static constexpr Duration kRoundTime = kTime / 3;  // of these for the round, however much is still open
+  static constexpr Duration kHolderTime = 20s;       // of the last holder, for another to take its state
   static constexpr Duration kPauseTime = 1500ms;     // of a pause: the device is free soon after
   static constexpr Duration kPauseRoundTime = 1s;    // of these for the round
 
@@ -69,12 +72,16 @@ class Absence {
     bool quiet = false;        // nothing is open here
     bool asked = false;        // the authority was asked to let us go
     bool held_up = false;      // the authority is away, or a round is under way: a move waits for that
+    bool away = false;         // the authority is, so that nobody will take the state
+    bool on_disk = false;      // the stage's newest state is
   };
   struct Step {
     bool tell_last = false;  // say that the state goes with us: once, until it is not so any more
     bool ask = false;        // ask the authority to let us go
     bool give_up = false;    // go as it is
   };
+  // The wish to leave again. True: at once. False: as soon as the state is on the disk, which is only asked once.
+  bool leave_at_once(bool would_be_lost) { return !would_be_lost || std::exchange(hurried_, true); }
   // What is to be done now. REQUIRES: goes().
   Step next(TimePoint now, const Facts& facts);
   // What it does, for people. REQUIRES: goes().
@@ -118,6 +125,7 @@ class Absence {
   AbsencePhase phase_ = AbsencePhase::kHere;
   TimePoint since_{}, until_{};  // the wish; when it gives up
   bool told_last_ = false;
+  bool hurried_ = false;  // wished twice
   std::optional<PeerPause> pause_;
   bool resumes_ = false;              // before it is paused
   std::optional<StageId> to_;         // while it moves

@@ -56,8 +56,9 @@ void Checkpointing::set_policy(Duration every, std::size_t keep) {
 }
 
 bool Checkpointing::due(Version version) const {
-  return store_ && phase_ == Phase::kIdle && every_ > Duration(0) && version > Version(0) &&
-         !(written_ && written_->version == version) && loop_.now() >= next_;
+  if (!store_ || phase_ != Phase::kIdle || version == Version(0) || (written_ && written_->version == version))
+    return false;
+  return hurried_ || (every_ > Duration(0) && loop_.now() >= next_);
 }
 
 void Checkpointing::making() {

@@ -37,8 +37,15 @@ class Checkpointing {
   KeptState::Images load();
   // The run wants one every so often, and keeps so many.
   void set_policy(Duration every, std::size_t keep);
+  // The newest version is to be on the disk as soon as can be, whatever the run wants: who holds it alone goes.
+  void hurry() { hurried_ = true; }
   // One is to be made now of this version.
   bool due(Version version) const;
+  // There is a disk for them.
+  bool writes() const { return store_ != nullptr; }
+  bool has(StageId stage, Version version) const {
+    return written_ && written_->stage == stage && written_->version == version;
+  }
   // The session that makes the image says so first, and then that it is here, or that it came to nothing.
   void making();
   void made(Bytes image);
@@ -70,6 +77,7 @@ class Checkpointing {
   std::unique_ptr<CheckpointStore> store_;  // null: no checkpoints
   Duration every_{0};                       // 0: none
   TimePoint next_{};
+  bool hurried_ = false;
   enum class Phase : std::uint8_t { kIdle, kMaking, kWriting } phase_ = Phase::kIdle;
   struct Written {
     StageId stage;

@@ -45,6 +45,31 @@ TEST(AbsenceTest, TheLastHolderWaitsForAnotherAndSaysSoOnceEachTime) {
   EXPECT_TRUE(absence.next(kStart + 1032s, {.asked = true}).give_up);
 }
 
+TEST(AbsenceTest, TheLastHolderGoesOnceItsStateIsOnTheDiskAndNobodyTookIt) {
+  const Absence::Facts open{.last_holder = true}, written{.last_holder = true, .on_disk = true};
+  Absence absence;
+  absence.leave(kStart);
+  EXPECT_TRUE(absence.next(kStart, open).tell_last);
+  EXPECT_FALSE(absence.next(kStart + 25s, open).give_up) << "what would be lost is waited for";
+  EXPECT_FALSE(absence.next(kStart + 20s - 1ms, written).give_up);
+  EXPECT_TRUE(absence.next(kStart + 20s, written).give_up);
+  EXPECT_NE(absence.give_up().find("on the disk"), std::string::npos) << absence.give_up();
+
+  Absence alone;
+  alone.leave(kStart);
+  EXPECT_FALSE(alone.next(kStart, {.last_holder = true, .away = true}).give_up);
+  EXPECT_TRUE(alone.next(kStart, {.last_holder = true, .away = true, .on_disk = true}).give_up)
+      << "nobody will take it";
+
+  Absence twice;
+  twice.leave(kStart);
+  EXPECT_FALSE(twice.leave_at_once(true)) << "the first time it is still written";
+  EXPECT_FALSE(twice.next(kStart + 1s, open).give_up);
+  EXPECT_TRUE(twice.next(kStart + 2s, written).give_up);
+  EXPECT_TRUE(twice.leave_at_once(true));
+  EXPECT_TRUE(Absence().leave_at_once(false));
+}
+
 TEST(AbsenceTest, APauseAsksSoonAndGoesWithinItsTimeWhateverIsOpenAndWhoeverElseHoldsTheState) {
   for (const bool last_holder : {false, true}) {
     Absence absence;

@@ -75,6 +75,26 @@ TEST_F(LeavingTest, OfTwoReplicasThatLeaveTogetherTheLastStaysUntilAnotherHoldsT
   EXPECT_EQ(count(swarm, EventKind::kLost), 0u);
 }
 
+TEST_F(LeavingTest, TheLastHolderOfAStageIsGoneIn30SecondsAndItsDiskHasTheNewestState) {
+  for (const bool launch_is_away : {false, true}) {
+    SwarmOptions with_disks = options(2, 1);
+    with_disks.checkpoints = true;
+    with_disks.config.checkpoint.every_s = 3600;  // nothing is written by itself
+    Swarm swarm(with_disks);
+    swarm.run_for(10s);
+    Swarm::HostedPeer& last = *of_stage(swarm, 1).at(0);
+    ASSERT_GT(last.peer->report().status.version.value, 0u);
+    if (launch_is_away) swarm.network().partition("launch:1", last.address);
+    swarm.run_for(2s);
+    last.peer->leave();
+    swarm.run_for(30s);
+    EXPECT_TRUE(last.finished);
+    const PeerReport report = last.peer->report();
+    ASSERT_TRUE(report.on_disk);
+    EXPECT_EQ(report.on_disk->version, report.status.version);
+  }
+}
+
 TEST_F(LeavingTest, WhoStaysSaysWhichStageHasNobodyAheadAndBehind) {
   for (const std::uint16_t gone : {0, 1}) {
     Swarm swarm(options(2, 1));
