@@ -54,8 +54,8 @@ Result<std::uint64_t> read_file_at(const std::string& path, std::uint64_t at, Mu
 // be written, what has the name is a regular file or nothing, and none of the files `read`, which the work reads.
 // ERRORS: kOutput; kInput (one of `read`).
 Status check_output_file(const std::string& path, const std::vector<std::string>& read = {});
-// The file itself behind symbolic links, which may be there or not: what writes to the name of a link writes through it.
-// ERRORS: kOutput (no regular file: a folder, a device, an open file of a process; a link without end).
+// The file itself behind symbolic links, which may be there or not: what writes to the name of a link writes through
+// it. ERRORS: kOutput (no regular file: a folder, a device, an open file of a process; a link without end).
 Result<std::string> output_path(const std::string& path);
 
 // A file that is written beside its place and put there when it is whole: no half of it is ever there, and what was
