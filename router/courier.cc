@@ -166,7 +166,8 @@ void Courier::on_gradient(const Session& from, const Gradient& message, std::vec
   if (hop->spec.kind == ForwardKind::kTrain) {  // what has no backward tells nothing of the time of what has one
     if (child->phase == HopPhase::kBackward) neighbours_.observe(from, HopKind::kBackward, now - child->since);
     if (!child->take) rates_.finished(from, child->took + (now - child->since), child->predicted, now);
-    rates_.report(from, std::chrono::microseconds(message.forward_us), std::chrono::microseconds(message.backward_us));
+    rates_.report(from, std::chrono::microseconds(message.forward_us), std::chrono::microseconds(message.backward_us),
+                  now);
   }
   health_.rejoined(from);
   hop->won = message.lease;

@@ -89,7 +89,7 @@ Courier::Choice Courier::choose(Hop& hop, bool hinted, TimePoint now) {
                  why == WhyNot::kResting,
                  known};
     candidate.hop_seconds = rates_.hop_seconds(session);
-    candidate.compute_seconds = rates_.compute_seconds(session);
+    candidate.compute_seconds = rates_.compute_seconds(session, now);
     candidate.transfer_seconds = rates_.transfer_seconds(session, bytes);
     candidate.rtt_seconds = rates_.rtt_seconds(session);
   }

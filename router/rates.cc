@@ -12,6 +12,8 @@ constexpr double kErrorShare = 0.2;  // of the newest error of a prediction
 constexpr double kErrorMax = 1e4;
 constexpr double kWordShare = 0.1;  // of the newest word of a queue
 constexpr std::uint32_t kCountMax = 1000;
+constexpr Duration kWordHalves = HopRates::kErrorHalves, kWordFresh = kWordHalves / 10;
+constexpr double kWordLeast = 1e-9;  // where all words are old they count alike
 
 double halved(Duration passed, Duration half) { return std::exp2(-seconds_of(passed) / seconds_of(half)); }
 
@@ -39,10 +41,14 @@ void HopRates::observe(const Session& peer, HopKind kind, Duration took, bool he
   if (healthy) all_[index].add(seconds_of(took));
 }
 
-void HopRates::report(const Session& peer, Duration forward, Duration backward) {
+void HopRates::report(const Session& peer, Duration forward, Duration backward, TimePoint now) {
   if (forward + backward <= Duration::zero()) return;
-  blend(peers_[peer].forward, seconds_of(forward));
-  blend(peers_[peer].backward, seconds_of(backward));
+  Peer& p = peers_[peer];
+  p.reports = std::min(p.reports + 1, kCountMax);
+  const double share = std::max(kEmaShare, 1.0 / p.reports);
+  p.forward += share * (seconds_of(forward) - p.forward);
+  p.backward += share * (seconds_of(backward) - p.backward);
+  p.said_at = now;
 }
 
 void HopRates::finished(const Session& peer, Duration took, double predicted, TimePoint now) {
@@ -53,7 +59,7 @@ void HopRates::finished(const Session& peer, Duration took, double predicted, Ti
   const double wrong = std::log(std::clamp(seconds_of(took) / predicted, 1 / kErrorMax, kErrorMax));
   const double before = std::log(error(p, now));
   p.errors = std::min(p.errors + 1, kCountMax);
-  p.log_error = before + std::max(kErrorShare, 1.0 / p.errors) * (wrong - before);
+  p.log_error = std::max(0.0, before + std::max(kErrorShare, 1.0 / p.errors) * (wrong - before));
   p.error_at = now;
 }
 
@@ -106,12 +112,22 @@ Duration HopRates::deadline(const Session& peer, HopKind kind) const {
   return std::min(own, std::max(kDeadlineCapMin, from_seconds(kDeadlineCapFactor * all_[index].quantile(0.99))));
 }
 
-double HopRates::known_compute() const {
-  double sum = 0;
-  std::size_t count = 0;
+double HopRates::known_compute(TimePoint now) const {
+  double sum = 0, weights = 0;
   for (const auto& [session, p] : peers_)
-    if (p.compute() > 0) sum += p.compute(), ++count;
-  return count == 0 ? 0 : sum / static_cast<double>(count);
+    if (p.compute() > 0) {
+      const double weight = std::max(kWordLeast, halved(now - p.said_at, kWordHalves));
+      sum += weight * p.compute(), weights += weight;
+    }
+  return weights == 0 ? 0 : sum / weights;
+}
+
+double HopRates::compute_of(const Peer* p, TimePoint now) const {
+  const Duration age = p == nullptr ? Duration{0} : now - p->said_at;
+  if (p == nullptr || p->compute() == 0) return known_compute(now);
+  if (age < kWordFresh) return p->compute();
+  const double own = halved(age, kWordHalves);
+  return own * p->compute() + (1 - own) * known_compute(now);
 }
 
 double HopRates::completion(const Peer& p, double compute, std::uint64_t bytes, TimePoint now) const {
@@ -122,19 +138,19 @@ double HopRates::completion(const Peer& p, double compute, std::uint64_t bytes, 
 
 double HopRates::predicted_seconds(const Session& peer, std::uint64_t bytes, TimePoint now) const {
   const Peer* p = find(peer);
-  return p == nullptr || p->compute() == 0 || p->rtt == 0 ? 0 : completion(*p, p->compute(), bytes, now);
+  return p == nullptr || p->compute() == 0 || p->rtt == 0 ? 0 : completion(*p, compute_of(p, now), bytes, now);
 }
 
 double HopRates::expected_seconds(const Session& peer, std::uint64_t bytes, TimePoint now) const {
   const Peer* p = find(peer);
-  if (p == nullptr) return known_compute();
-  const double compute = p->compute() > 0 ? p->compute() : std::max(known_compute(), 1e-3);
-  return completion(*p, compute, bytes, now) * error(*p, now);
+  if (p == nullptr) return known_compute(now);
+  const double compute = compute_of(p, now);
+  return completion(*p, compute > 0 ? compute : 1e-3, bytes, now) * error(*p, now);
 }
 
 double HopRates::weight(const Session& peer, TimePoint now) const {
-  const double compute = compute_seconds(peer);
   const Peer* p = find(peer);
+  const double compute = compute_of(p, now);
   return compute > 0 ? 1 / (compute * (p == nullptr ? 1 : error(*p, now))) : 1;
 }
 
@@ -143,10 +159,7 @@ double HopRates::hop_seconds(const Session& peer) const {
   return p == nullptr || p->hop_weight == 0 ? 0 : p->hop_sum / p->hop_weight;
 }
 
-double HopRates::compute_seconds(const Session& peer) const {
-  const Peer* p = find(peer);
-  return p != nullptr && p->compute() > 0 ? p->compute() : known_compute();
-}
+double HopRates::compute_seconds(const Session& peer, TimePoint now) const { return compute_of(find(peer), now); }
 
 double HopRates::transfer_seconds(const Session& peer, std::uint64_t bytes) const {
   const Peer* p = find(peer);

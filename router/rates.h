@@ -43,8 +43,9 @@ class HopRates {
   void finished(const Session& peer, Duration took, double predicted, TimePoint now);
   // From a gradient's header to the last of its frames.
   void observe_back(const Session& peer, Duration took);
-  // Reported by the peer itself with its gradients: what the two jobs took it.
-  void report(const Session& peer, Duration forward, Duration backward);
+  // Reported by the peer itself with its gradients: what the two jobs took it. A word that is not followed by another
+  // one goes to the mean of what the others say: the first one may be of a device that was cold.
+  void report(const Session& peer, Duration forward, Duration backward, TimePoint now);
   // The peer reports with its progress, or with why it is busy, the work that waits for its device: ours and that of
   // others. Where many senders choose, a word is soon out of date, and the next one is likely to be as the mean of
   // those before: so what is taken to wait goes from the one to the other. A peer of which nothing more is heard is not
@@ -67,15 +68,18 @@ class HopRates {
   // this one's three, what it reported to wait beyond ours, and a round trip. 0: it said nothing yet, or its line was
   // not measured yet.
   double predicted_seconds(const Session& peer, std::uint64_t bytes, TimePoint now) const;
-  // The same, corrected by what predictions of it were worth: a peer that lies about its speed or its queue, in either
-  // direction, is known by its times after a few microbatches.
+  // The same, longer where hops took longer than was predicted: a peer that says too little of its speed or its queue
+  // is known by its times after a few microbatches. Never shorter: a prediction counts all in flight there and the
+  // lines behind it, though a hop's time has no wait for later stages. So the more a peer has, the further its times
+  // stay below, and a twin that had nothing for a while would be the worse one for ever.
   double expected_seconds(const Session& peer, std::uint64_t bytes, TimePoint now) const;
   // Relative speed for the weights of rendezvous hashing: 1 / (forward + backward), by its word as far as its times
   // bear it out; 1 when nothing is known of anybody.
   double weight(const Session& peer, TimePoint now) const;
   // What policies choose by beside that, in seconds; 0: not known.
-  double hop_seconds(const Session& peer) const;      // of the newest ten or so that finished
-  double compute_seconds(const Session& peer) const;  // forward and backward, by its word or as the others
+  double hop_seconds(const Session& peer) const;  // of the newest ten or so that finished
+  double compute_seconds(const Session& peer,
+                         TimePoint now) const;  // forward and backward, by its word or as the others
   double transfer_seconds(const Session& peer, std::uint64_t bytes) const;  // there and back
   double rtt_seconds(const Session& peer) const;
   void forget(const Session& peer);
@@ -89,11 +93,12 @@ class HopRates {
   };
   struct Peer {
     Samples kinds[kHopKinds];
-    double forward = 0, backward = 0;    // seconds, by its own word; EMA
+    double forward = 0, backward = 0;    // seconds, by its own word; mean of the first ones, then EMA
     double back = 0;                     // seconds of a gradient's frames; EMA
     double hop_sum = 0, hop_weight = 0;  // of what hops took: EMA without the weight of what was never measured
-    double log_error = 0;                // of what hops took over what was predicted; EMA
-    std::uint32_t errors = 0;
+    double log_error = 0;                // of what hops took over what was predicted; EMA, not below 0
+    std::uint32_t errors = 0, reports = 0;
+    TimePoint said_at{};
     TimePoint error_at{};
     double of_others = 0, of_others_mean = 0;  // seconds, of what it reported to wait, beyond ours: newest word, EMA
     std::uint32_t words = 0;
@@ -110,7 +115,8 @@ class HopRates {
   double error(const Peer& peer, TimePoint now) const;  // a factor
   static double of_others(const Peer& peer, TimePoint now);
   double completion(const Peer& peer, double compute, std::uint64_t bytes, TimePoint now) const;
-  double known_compute() const;  // mean over peers that said it; 0 = none
+  double known_compute(TimePoint now) const;  // mean over peers that said it, by how new their words are; 0 = none
+  double compute_of(const Peer* peer, TimePoint now) const;
 
   std::unordered_map<Session, Peer> peers_;
   Samples all_[kHopKinds];  // of healthy peers

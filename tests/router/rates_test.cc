@@ -90,7 +90,7 @@ TEST(RatesTest, InFlightCountsSentMinusEndedAndNeverBelowZero) {
 
 TEST(RatesTest, ExpectedCompletionGrowsWithWhatIsInFlightAndWithTheSlowerOfComputeAndTransfer) {
   HopRates rates;
-  rates.report(session(1), 100ms, 200ms);
+  rates.report(session(1), 100ms, 200ms, at(0s));
   EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s)), 0.3, 1e-9);
   rates.sent(session(1));
   EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s)), 0.6, 1e-9);
@@ -102,7 +102,7 @@ TEST(RatesTest, ExpectedCompletionGrowsWithWhatIsInFlightAndWithTheSlowerOfCompu
 
 TEST(RatesTest, WhatWaitsForOthersIsAddedAndForgottenWhenNothingMoreIsHeard) {
   HopRates rates;
-  for (const std::uint64_t tag : {1, 2}) rates.report(session(tag), 100ms, 200ms);
+  for (const std::uint64_t tag : {1, 2}) rates.report(session(tag), 100ms, 200ms, at(0s));
   rates.report_queue(session(1), 900ms, at(0s));
   EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s)), 0.3 + 0.9, 1e-9);
   EXPECT_NEAR(rates.expected_seconds(session(2), 0, at(0s)), 0.3, 1e-9);
@@ -116,7 +116,7 @@ TEST(RatesTest, WhatWaitsForOthersIsAddedAndForgottenWhenNothingMoreIsHeard) {
 
 TEST(RatesTest, AWordOfAQueueCountsAtOnceAndSoonTheMeanOfThem) {
   HopRates rates;
-  rates.report(session(1), 100ms, 200ms);
+  rates.report(session(1), 100ms, 200ms, at(0s));
   for (int i = 0; i < 100; ++i) rates.report_queue(session(1), 1s, at(i * 100ms));
   rates.report_queue(session(1), 0ms, at(10s));
   EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(10s)), 0.3, 1e-6) << "the newest report";
@@ -125,10 +125,10 @@ TEST(RatesTest, AWordOfAQueueCountsAtOnceAndSoonTheMeanOfThem) {
 
 TEST(RatesTest, APeerThatLiesAboutItsSpeedIsKnownByItsTimesAfterOneMicrobatch) {
   HopRates rates;
-  rates.report(session(3), 1ms, 2ms);
+  rates.report(session(3), 1ms, 2ms, at(0s));
   EXPECT_EQ(rates.predicted_seconds(session(3), 0, at(0s)), 0) << "nobody knows how far it is away";
   for (const std::uint64_t tag : {1, 2, 3}) rates.set_link(session(tag), 0, Duration{1});
-  for (const std::uint64_t tag : {1, 2}) rates.report(session(tag), 100ms, 200ms);
+  for (const std::uint64_t tag : {1, 2}) rates.report(session(tag), 100ms, 200ms, at(0s));
   ASSERT_LT(rates.expected_seconds(session(3), 0, at(0s)), 0.01) << "its word is all that is known";
   rates.finished(session(3), 300ms, rates.predicted_seconds(session(3), 0, at(0s)), at(0s));
   EXPECT_NEAR(rates.expected_seconds(session(3), 0, at(0s)), 0.3, 1e-6);
@@ -142,7 +142,7 @@ TEST(RatesTest, APeerThatLiesAboutItsSpeedIsKnownByItsTimesAfterOneMicrobatch) {
 
 TEST(RatesTest, HowItsPredictionsFailedIsForgottenSoThatItIsTriedAgain) {
   HopRates rates;
-  rates.report(session(1), 100ms, 200ms);
+  rates.report(session(1), 100ms, 200ms, at(0s));
   for (int i = 0; i < 5; ++i) rates.finished(session(1), 4800ms, 0.3, at(0s));
   EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s)), 4.8, 1e-6);
   EXPECT_NEAR(rates.expected_seconds(session(1), 0, at(0s) + HopRates::kErrorHalves), 0.3 * 4, 1e-6);
@@ -151,10 +151,10 @@ TEST(RatesTest, HowItsPredictionsFailedIsForgottenSoThatItIsTriedAgain) {
 
 TEST(RatesTest, ForwardBackwardAndBothTransfersAreLearntApart) {
   HopRates rates;
-  rates.report(session(1), 100ms, 200ms);
+  rates.report(session(1), 100ms, 200ms, at(0s));
   rates.set_link(session(1), 1000, 50ms);
   rates.observe_back(session(1), 400ms);
-  EXPECT_NEAR(rates.compute_seconds(session(1)), 0.3, 1e-9);
+  EXPECT_NEAR(rates.compute_seconds(session(1), at(0s)), 0.3, 1e-9);
   EXPECT_NEAR(rates.transfer_seconds(session(1), 500), 0.5 + 0.4, 1e-9);
   EXPECT_NEAR(rates.rtt_seconds(session(1)), 0.05, 1e-9);
   EXPECT_NEAR(rates.expected_seconds(session(1), 500, at(0s)), 0.5 + 0.3 + 0.4 + 0.05, 1e-9) << "one behind the other";
@@ -167,7 +167,7 @@ TEST(RatesTest, OfTwoEqualPeersTheOneThatWorksForOthersIsChosenLess) {
   const auto policy = make_rendezvous_policy();
   const auto chosen = [&](Duration queue) {
     HopRates rates;
-    for (const std::uint64_t tag : {1, 2}) rates.report(session(tag), 100ms, 200ms);
+    for (const std::uint64_t tag : {1, 2}) rates.report(session(tag), 100ms, 200ms, at(0s));
     rates.report_queue(session(1), queue, at(0s));
     int times = 0;
     for (std::uint64_t sample = 0; sample < 400; ++sample) {
@@ -185,9 +185,9 @@ TEST(RatesTest, OfTwoEqualPeersTheOneThatWorksForOthersIsChosenLess) {
 
 TEST(RatesTest, WeightIsTheInverseOfMeasuredCompute) {
   HopRates rates;
-  rates.report(session(1), 50ms, 50ms);
+  rates.report(session(1), 50ms, 50ms, at(0s));
   rates.report_queue(session(1), 9s, at(0s));
-  rates.report(session(2), 100ms, 300ms);
+  rates.report(session(2), 100ms, 300ms, at(0s));
   EXPECT_NEAR(rates.weight(session(1), at(0s)), 10, 1e-9) << "backlog does not change it";
   EXPECT_NEAR(rates.weight(session(2), at(0s)), 2.5, 1e-9);
   EXPECT_NEAR(rates.weight(session(3), at(0s)), 4, 1e-9) << "mean compute 0.25 s";
