@@ -202,7 +202,10 @@ void RoutingPeer::send(const Session& to, Message message) {
 }
 
 bool RoutingPeer::send_gradient(const Session& to, Gradient message, EntrySerial) {
-  const auto said = [this](std::uint32_t us) { return static_cast<std::uint32_t>(us * shape_.claims); };
+  const double computed = 1.0 * message.forward_us + message.backward_us;
+  const double line = 1e6 * neighbours_.line_seconds(to, stage_.world.frame_bytes);
+  const double slower = computed > 0 ? std::max(1.0, line / computed) : 1;  // as EntryDesk says it
+  const auto said = [&](std::uint32_t us) { return static_cast<std::uint32_t>(us * slower * shape_.claims); };
   message.forward_us = said(message.forward_us);
   message.backward_us = said(message.backward_us);
   return neighbours_.send_to(to, std::move(message), {frame_of(stage_.world.frame_bytes)}).ok();

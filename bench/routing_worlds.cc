@@ -14,6 +14,7 @@ constexpr double kTraceFaster = 60;                         // an hour of the tr
 constexpr std::uint64_t kTraceSeed = 1;                     // draws which machine goes where a trace only counts them
 constexpr Duration kTraceBegin = std::chrono::minutes(60);  // of the trace, when all of its first machines are there
 constexpr Duration kTraceMeasured = 300s;
+constexpr double kThinLine = 1e6 / 8;
 constexpr std::uint64_t kRegionFrame = 16 << 20;
 constexpr std::size_t kRegionFlight = 6;  // microbatches under way for each peer: lines are long
 
@@ -61,6 +62,8 @@ std::vector<RoutingWorld> routing_worlds() {
   worlds.back().list_age = 15s;
   worlds.push_back(unequal("liar", 8));
   worlds.back().peers[5].claims = 0.02;
+  worlds.push_back(equal("thin-lines", 2));
+  worlds.back().line = [](std::size_t, std::size_t) { return RoutingLine{20ms, kThinLine}; };
   return worlds;
 }
 

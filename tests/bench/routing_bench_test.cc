@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "bench/routing_worlds.h"
 #include "tests/common/scratch_folder.h"
 
@@ -90,6 +92,13 @@ TEST(RoutingContestTest, APeerThatLiesAboutItsSpeedGainsNothing) {
   const RoutingFigures honest = run(world_named("unequal-8")), figures = run(world_named("liar"));
   EXPECT_GE(figures.share, honest.share - 0.02);
   EXPECT_LE(figures.p50, 1.2 * honest.p50);
+}
+
+TEST(RoutingContestTest, EqualPeersBehindThinLinesAreUsedAlike) {
+  const RoutingFigures figures = run(world_named("thin-lines"));
+  EXPECT_GE(figures.share, 0.95);
+  const auto [least, most] = std::minmax_element(figures.use.begin(), figures.use.end());
+  EXPECT_GE(*least, 0.8 * *most);
 }
 
 TEST(RoutingContestTest, PeersThatComeAndGoAreReplacedAndLittleIsDoneTwice) {
