@@ -10,10 +10,9 @@ constexpr double kEmaShare = 0.2;    // of the newest value
 constexpr double kHopShare = 0.1;    // of the newest hop
 constexpr double kErrorShare = 0.2;  // of the newest error of a prediction
 constexpr double kErrorMax = 1e4;
+constexpr double kOldLeast = 1e-9;  // weight of what is old: where all is, it counts alike
 constexpr double kWordShare = 0.1;  // of the newest word of a queue
 constexpr std::uint32_t kCountMax = 1000;
-constexpr Duration kWordHalves = HopRates::kErrorHalves, kWordFresh = kWordHalves / 10;
-constexpr double kWordLeast = 1e-9;  // where all words are old they count alike
 
 double halved(Duration passed, Duration half) { return std::exp2(-seconds_of(passed) / seconds_of(half)); }
 
@@ -45,7 +44,7 @@ void HopRates::report(const Session& peer, Duration forward, Duration backward, 
   if (forward + backward <= Duration::zero()) return;
   Peer& p = peers_[peer];
   p.reports = std::min(p.reports + 1, kCountMax);
-  const double share = std::max(kEmaShare, 1.0 / p.reports);
+  const double share = std::max(kEmaShare, 1.0 / p.reports);  // the first one may be of a device that was cold
   p.forward += share * (seconds_of(forward) - p.forward);
   p.backward += share * (seconds_of(backward) - p.backward);
   p.said_at = now;
@@ -59,12 +58,20 @@ void HopRates::finished(const Session& peer, Duration took, double predicted, Ti
   const double wrong = std::log(std::clamp(seconds_of(took) / predicted, 1 / kErrorMax, kErrorMax));
   const double before = std::log(error(p, now));
   p.errors = std::min(p.errors + 1, kCountMax);
-  p.log_error = std::max(0.0, before + std::max(kErrorShare, 1.0 / p.errors) * (wrong - before));
+  p.log_error = before + std::max(kErrorShare, 1.0 / p.errors) * (wrong - before);
   p.error_at = now;
 }
 
 double HopRates::error(const Peer& peer, TimePoint now) const {
-  return std::exp(peer.log_error * halved(now - peer.error_at, kErrorHalves));
+  double sum = 0, weights = 0;
+  for (const auto& [session, p] : peers_) {
+    if (p.errors == 0) continue;
+    const double weight = std::max(kOldLeast, halved(now - p.error_at, kErrorHalves));
+    sum += weight * p.log_error, weights += weight;
+  }
+  const double mean = weights == 0 ? 0 : std::min(0.0, sum / weights);
+  const double own = peer.errors == 0 ? 0 : halved(now - peer.error_at, kErrorHalves);
+  return std::exp(mean + own * (peer.log_error - mean));
 }
 
 void HopRates::observe_back(const Session& peer, Duration took) { blend(peers_[peer].back, seconds_of(took)); }
@@ -114,20 +121,21 @@ Duration HopRates::deadline(const Session& peer, HopKind kind) const {
 
 double HopRates::known_compute(TimePoint now) const {
   double sum = 0, weights = 0;
-  for (const auto& [session, p] : peers_)
-    if (p.compute() > 0) {
-      const double weight = std::max(kWordLeast, halved(now - p.said_at, kWordHalves));
-      sum += weight * p.compute(), weights += weight;
-    }
+  for (const auto& [session, p] : peers_) {
+    if (p.compute() == 0) continue;
+    const double weight = std::max(kOldLeast, word_left(p, now));
+    sum += weight * p.compute(), weights += weight;
+  }
   return weights == 0 ? 0 : sum / weights;
 }
 
+double HopRates::word_left(const Peer& p, TimePoint now) {
+  return halved(std::max(Duration{0}, now - p.said_at - kErrorHalves), kErrorHalves);
+}
+
 double HopRates::compute_of(const Peer* p, TimePoint now) const {
-  const Duration age = p == nullptr ? Duration{0} : now - p->said_at;
-  if (p == nullptr || p->compute() == 0) return known_compute(now);
-  if (age < kWordFresh) return p->compute();
-  const double own = halved(age, kWordHalves);
-  return own * p->compute() + (1 - own) * known_compute(now);
+  const double own = p == nullptr || p->compute() == 0 ? 0 : word_left(*p, now);
+  return own == 1 ? p->compute() : own * (p == nullptr ? 0 : p->compute()) + (1 - own) * known_compute(now);
 }
 
 double HopRates::completion(const Peer& p, double compute, std::uint64_t bytes, TimePoint now) const {
@@ -143,8 +151,8 @@ double HopRates::predicted_seconds(const Session& peer, std::uint64_t bytes, Tim
 
 double HopRates::expected_seconds(const Session& peer, std::uint64_t bytes, TimePoint now) const {
   const Peer* p = find(peer);
-  if (p == nullptr) return known_compute(now);
   const double compute = compute_of(p, now);
+  if (p == nullptr) return compute;
   return completion(*p, compute > 0 ? compute : 1e-3, bytes, now) * error(*p, now);
 }
 

@@ -29,7 +29,8 @@ class HopRates {
   // A word of a queue counts e times less against their mean after so long; the mean holds for so long after the newest
   // word, and then halves each time.
   static constexpr Duration kWordFades = 100ms, kWordsHold = 2s, kWordsHalve = 1s;
-  // How a peer's predictions failed is half forgotten after so long without a new time: it is tried again.
+  // How a peer's predictions failed is half forgotten after so long without a new time, and so is what it said of its
+  // speed after twice as long: it is tried again.
   static constexpr Duration kErrorHalves = 10s;
   // No deadline is longer than both of these: kDeadlineCapMin, and kDeadlineCapFactor times what the peers that are not
   // suspected need at worst (their 99th percentile).
@@ -43,8 +44,8 @@ class HopRates {
   void finished(const Session& peer, Duration took, double predicted, TimePoint now);
   // From a gradient's header to the last of its frames.
   void observe_back(const Session& peer, Duration took);
-  // Reported by the peer itself with its gradients: what the two jobs took it. A word that is not followed by another
-  // one goes to the mean of what the others say: the first one may be of a device that was cold.
+  // Reported by the peer itself with its gradients: what the two jobs took it. What no newer word follows goes to the
+  // mean of the others' words: a first one may be of a device that was cold.
   void report(const Session& peer, Duration forward, Duration backward, TimePoint now);
   // The peer reports with its progress, or with why it is busy, the work that waits for its device: ours and that of
   // others. Where many senders choose, a word is soon out of date, and the next one is likely to be as the mean of
@@ -68,10 +69,11 @@ class HopRates {
   // this one's three, what it reported to wait beyond ours, and a round trip. 0: it said nothing yet, or its line was
   // not measured yet.
   double predicted_seconds(const Session& peer, std::uint64_t bytes, TimePoint now) const;
-  // The same, longer where hops took longer than was predicted: a peer that says too little of its speed or its queue
-  // is known by its times after a few microbatches. Never shorter: a prediction counts all in flight there and the
-  // lines behind it, though a hop's time has no wait for later stages. So the more a peer has, the further its times
-  // stay below, and a twin that had nothing for a while would be the worse one for ever.
+  // The same, corrected by what predictions of it were worth: a peer that lies about its speed or its queue, in either
+  // direction, is known by its times after a few microbatches. Without new times that goes to the mean of the peers, as
+  // far as that is below 1: a prediction counts all in flight there and the lines behind it, which a hop's time does
+  // not, so that times stay the further below the more a peer has, and its twin that had nothing for a while would be
+  // the worse one for ever.
   double expected_seconds(const Session& peer, std::uint64_t bytes, TimePoint now) const;
   // Relative speed for the weights of rendezvous hashing: 1 / (forward + backward), by its word as far as its times
   // bear it out; 1 when nothing is known of anybody.
@@ -93,13 +95,12 @@ class HopRates {
   };
   struct Peer {
     Samples kinds[kHopKinds];
-    double forward = 0, backward = 0;    // seconds, by its own word; mean of the first ones, then EMA
+    double forward = 0, backward = 0;    // seconds, by its own word; EMA
     double back = 0;                     // seconds of a gradient's frames; EMA
     double hop_sum = 0, hop_weight = 0;  // of what hops took: EMA without the weight of what was never measured
-    double log_error = 0;                // of what hops took over what was predicted; EMA, not below 0
+    double log_error = 0;                // of what hops took over what was predicted; EMA
     std::uint32_t errors = 0, reports = 0;
-    TimePoint said_at{};
-    TimePoint error_at{};
+    TimePoint error_at{}, said_at{};
     double of_others = 0, of_others_mean = 0;  // seconds, of what it reported to wait, beyond ours: newest word, EMA
     std::uint32_t words = 0;
     TimePoint word_at{};
@@ -115,8 +116,9 @@ class HopRates {
   double error(const Peer& peer, TimePoint now) const;  // a factor
   static double of_others(const Peer& peer, TimePoint now);
   double completion(const Peer& peer, double compute, std::uint64_t bytes, TimePoint now) const;
-  double known_compute(TimePoint now) const;  // mean over peers that said it, by how new their words are; 0 = none
+  double known_compute(TimePoint now) const;  // mean over peers that said it, by how new their words are; 0: none did
   double compute_of(const Peer* peer, TimePoint now) const;
+  static double word_left(const Peer& peer, TimePoint now);  // 1: its word counts; 0: the others' do
 
   std::unordered_map<Session, Peer> peers_;
   Samples all_[kHopKinds];  // of healthy peers
