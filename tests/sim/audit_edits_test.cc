@@ -155,7 +155,7 @@ void print(const std::map<std::string, Row>& table) {
 // Of 100 edits of such a line at least so many are noticed. What is missed, and why: docs/EVENTS.md.
 constexpr std::pair<const char*, std::uint64_t> kShares[] = {
     {"peer anchor", 90},
-    {"peer behind", 80},
+    {"peer behind", 75},
     {"peer bytes", 45},
     {"peer commit_gone", 70},
     {"peer counted", 90},
@@ -172,7 +172,7 @@ constexpr std::pair<const char*, std::uint64_t> kShares[] = {
     {"peer round_drop", 90},
     {"peer round_enter", 90},
     {"peer round_report", 80},
-    {"peer serving", 90},
+    {"peer serving", 85},
     {"peer settled", 90},
     {"peer shifted", 90},
     {"peer start", 90},
