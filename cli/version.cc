@@ -92,7 +92,8 @@ int run_licences() {
   if (index.is_open()) {
     std::printf("The texts: %s\n", folder->c_str());
   } else {
-    std::printf("The libraries are this system's, and so are their licences: on Debian /usr/share/doc/PACKAGE/copyright\n");
+    std::printf(
+        "The libraries are this system's, and so are their licences: on Debian /usr/share/doc/PACKAGE/copyright\n");
   }
   return kExitOk;
 }
@@ -124,10 +125,13 @@ std::string version_line() {
 }
 
 void add_version(Command& app, Program& program) {
-  Command command = app.add_subcommand("version", "version, protocol, CUDA kernels; with --verbose libraries, CPU and GPU");
+  Command command =
+      app.add_subcommand("version", "version, protocol, CUDA kernels; with --verbose libraries, CPU and GPU");
   auto licences = std::make_shared<bool>(false);
-  command.add_flag("--licences", *licences, "the licences of the libraries that a package brings, and where their texts are");
-  run_when_named(command, program, [licences](const GlobalOptions& global) { return *licences ? run_licences() : run(global); });
+  command.add_flag("--licences", *licences,
+                   "the licences of the libraries that a package brings, and where their texts are");
+  run_when_named(command, program,
+                 [licences](const GlobalOptions& global) { return *licences ? run_licences() : run(global); });
 }
 
 }  // namespace shoal

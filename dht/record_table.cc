@@ -44,7 +44,7 @@ void RecordTable::count(ErrorCode code) {
 void RecordTable::note_clock(const AnyRecord& record, WallTime now) {
   const PeerId signer = signer_of(record);
   const Duration ahead = std::chrono::duration_cast<Duration>(expires_of(record) - kRecordTtl - now);
-  // The last record of who is gone is found for as long as nodes keep it, and says nothing of clocks where others do.
+  // A peer that is gone leaves a last record, as long as nodes keep it, which says nothing of clocks where others do.
   const Duration kept = kRecordTtl + kClockSkewMax + (counters_.accepted > 0 ? kRecordTtl : Duration(0));
   const bool near = ahead <= kClockSkewMax && ahead > -kept;
   if (near) {

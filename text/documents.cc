@@ -93,7 +93,7 @@ Result<std::size_t> next_word(TextWindow& window, std::size_t at) {
   return window.view().find_first_not_of(kBlanks, at);
 }
 
-// Of an array or a row of objects, the next one, or what stands in its place; nothing: the file is over.
+// The next object of an array or a row of objects, or what stands in its place; nothing: the file is over.
 Result<std::optional<std::string_view>> object_in(TextWindow& window) {
   std::size_t at = std::string_view::npos;
   while (at == std::string_view::npos) {

@@ -1,6 +1,6 @@
 #pragma once
-// Writes a token file and its sidecar beside their places, and puts them there when both are whole. What is not finished
-// is removed again. One thread at a time.
+// Writes a token file and its sidecar beside their places, and puts them there when both are whole. What is not
+// finished is removed again. One thread at a time.
 #include <cstdint>
 #include <span>
 #include <string>

@@ -92,7 +92,7 @@ void PeerSession::tell_last_leaving() {
                        std::to_string(static_cast<int>(seconds_of(Absence::kHolderTime))) + " s to take it");
 }
 
-// Of what this session has, nothing newer is made without rounds.
+// Rounds alone make a newer state than the version that this session has.
 bool PeerSession::on_disk() const {
   return env_.checkpointing.has(env_.run.spec->stage, stage_peer()->version()) || stage_peer()->version() == Version(0);
 }

@@ -84,9 +84,10 @@ std::string lines_of(const LayoutReport& r) {
   for (const RegionFlow& flow : r.story.flows) {
     const ShapeStage& stage = r.of.shape.stages[flow.stage];
     const std::string name = region(r, flow.from) + " - " + region(r, flow.to);
-    text += formatted("%3zu-%-3zu %-24s %6s %9.3g %9.3g %8.3g\n", flow.stage, flow.stage + 1, name.c_str(),
-                      share_text(flow.rate / r.story.rate).c_str(), flow.rate * stage.forward_bytes / kMegabitBytes,
-                      flow.rate * stage.backward_bytes / kMegabitBytes, 1000 * r.of.shape.line(flow.from, flow.to).delay);
+    text +=
+        formatted("%3zu-%-3zu %-24s %6s %9.3g %9.3g %8.3g\n", flow.stage, flow.stage + 1, name.c_str(),
+                  share_text(flow.rate / r.story.rate).c_str(), flow.rate * stage.forward_bytes / kMegabitBytes,
+                  flow.rate * stage.backward_bytes / kMegabitBytes, 1000 * r.of.shape.line(flow.from, flow.to).delay);
   }
   return text;
 }
@@ -106,7 +107,8 @@ std::string text_of(const LayoutReport& r) {
   for (const Bind& bind : r.story.binds) text += (&bind == &r.story.binds.front() ? " " : ", ") + text_of(r, bind);
   text += as_full(r) + ".\n";
   if (r.story.round_share > 0)
-    text += formatted("Of the time between two rounds the longest takes %s.\n", share_text(r.story.round_share).c_str());
+    text +=
+        formatted("Of the time between two rounds the longest takes %s.\n", share_text(r.story.round_share).c_str());
   if (given < needed(r))
     text += formatted("With %llu in flight, as in_flight says, at most %.0f tokens/s.\n",
                       static_cast<unsigned long long>(given), tokens(r, r.story.rate_with(static_cast<double>(given))));

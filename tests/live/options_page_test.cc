@@ -35,13 +35,15 @@ std::vector<std::pair<std::string, std::string>> rows_below(const std::vector<st
                                                             const std::string& name) {
   std::vector<std::pair<std::string, std::string>> rows;
   bool there = false;
-  for (const std::string& line : help) {
+  for (std::size_t at = 0; at < help.size(); ++at) {
+    const std::string& line = help[at];
+    const std::string below(kHelpColumn, ' ');
     if (!line.starts_with("  ")) {
       there = line == name + ":";
-    } else if (there && line.starts_with(std::string(kHelpColumn, ' '))) {
+    } else if (there && line.starts_with(below)) {
       rows.back().second = line.substr(kHelpColumn);
     } else if (there) {
-      const bool fits = line.size() > kHelpColumn && line[kHelpColumn - 1] == ' ';
+      const bool fits = line.size() > kHelpColumn && !(at + 1 < help.size() && help[at + 1].starts_with(below));
       std::string first = fits ? line.substr(2, kHelpColumn - 2) : line.substr(2);
       first.erase(first.find_last_not_of(' ') + 1);
       rows.emplace_back(first, fits ? line.substr(kHelpColumn) : "");

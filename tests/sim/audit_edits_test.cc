@@ -186,7 +186,7 @@ constexpr std::pair<const char*, std::uint64_t> kShares[] = {
     {"trainer hop_timer", 45},
     {"trainer issue", 80},
     {"trainer lost", 85},
-    {"trainer member", 65},
+    {"trainer member", 60},
     {"trainer merged", 90},
     {"trainer round_abandon", 80},
     {"trainer round_commit", 85},
