@@ -6,8 +6,8 @@ They are GoogleTest's, or report as those do (GTEST_OUTPUT).
 A program that crashes, hangs or reports nothing counts as one failure more than what it had reported until then.
 Usage: run_tests.py --build DIR [--only FOLDER...] [--more LABEL DIR [TARGET...]]... [--checks] [--swarms] [--package] [--fuzz SECONDS]
                     [--planted]
-  --more     the same from another build (all of it, or these programs), shown under this label. Those of --build run one
-             after the other, with the machine to themselves, since some start swarms of processes; these share the cores
+  --more     the same from another build (all of it, or these programs), shown under this label. Programs share the cores,
+             but those of --build that start swarms of processes: these have the machine to themselves, one after the other
   --checks   scripts/format --check, scripts/house --check, scripts/self-test --check and, beside the programs of --more,
              scripts/siege --short --no-rates count as a test each
   --swarms   scripts/samples --check counts as a test; two minutes
@@ -30,7 +30,8 @@ import time
 SECONDS_MAX = 900  # for one program
 SLOW_FACTOR = 3    # for one that is instrumented or not optimised
 SKIPPED = 77       # what a script says that cannot judge
-VIRTUAL = ("sim",) # on virtual time, in one process: in shards, which share the cores
+VIRTUAL = ("sim",) # on virtual time, in one process: in shards
+ALONE = ("browser", "live", "swarm")  # start processes and wait for what these do in time
 SHARDS = 2
 SIEGE_S = 200      # what scripts/siege --short takes
 
@@ -234,15 +235,16 @@ def parse_arguments():
 def main():
     options = parse_arguments()
     root = pathlib.Path(__file__).resolve().parent.parent
-    alone, shards, shared = [], [], []
+    alone, paired, shared = [], [], []
     for name, command, folder in registered(options.build):
         if options.only and folder not in options.only:
             continue
         label = name.removesuffix("_test")
         if label in VIRTUAL:
-            shards += [(f"{label} {shard + 1}/{SHARDS}", functools.partial(run_program, label, command, root, 1, shard)) for shard in range(SHARDS)]
+            paired += [(f"{label} {shard + 1}/{SHARDS}", functools.partial(run_program, label, command, root, 1, shard)) for shard in range(SHARDS)]
         else:
-            alone.append((label, functools.partial(run_program, label, command, root, 1)))
+            (alone if label in ALONE else paired).append((label, functools.partial(run_program, label, command, root, 1)))
+    paired.sort(key=lambda job: job[0].split()[0] not in VIRTUAL)  # the longest first: nothing waits for it at the end
     if options.checks:
         shared.append((SIEGE[0], functools.partial(run_check, root, *SIEGE)))
     for label, build, *wanted in options.more:
@@ -251,8 +253,8 @@ def main():
                 title = f"{name.removesuffix('_test')} ({label})"
                 shared.append((title, functools.partial(run_program, title, command, root, SLOW_FACTOR)))
     total, took = Count(), {}
-    for batch, at_once in (alone, 1), (shards, SHARDS), (shared, os.cpu_count()):
-        batch.sort(key=lambda job: -took.get(job[0].split()[0], SIEGE_S if job[0] == SIEGE[0] else 0))  # the longest first: nothing waits for it at the end
+    for batch, at_once in (alone, 1), (paired, os.cpu_count()), (shared, os.cpu_count()):
+        batch.sort(key=lambda job: -took.get(job[0].split()[0], SIEGE_S if job[0] == SIEGE[0] else 0))  # the longest first, as far as it is known
         for label, (count, seconds, output) in run_jobs(batch, at_once):
             if count.failed:
                 print(output.rstrip()[-20000:], flush=True)
@@ -273,7 +275,7 @@ def main():
         count, seconds = run_planted(root)
         show("planted bugs", count, seconds)
         total.add(count)
-    if not alone + shards + shared:
+    if not alone + paired + shared:
         total.failed.append("no test program was found")
     for line in total.skipped:
         print(f"skipped: {line}")
