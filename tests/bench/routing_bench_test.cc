@@ -96,7 +96,7 @@ TEST(RoutingContestTest, APeerThatLiesAboutItsSpeedGainsNothing) {
 
 TEST(RoutingContestTest, EqualPeersBehindThinLinesAreUsedAlike) {
   const RoutingFigures figures = run(world_named("thin-lines"));
-  EXPECT_GE(figures.share, 0.95);
+  EXPECT_GE(figures.share, 0.87);  // 0.86 where the error of a peer that had nothing fades to 1
   const auto [least, most] = std::minmax_element(figures.use.begin(), figures.use.end());
   EXPECT_GE(*least, 0.8 * *most);
 }
