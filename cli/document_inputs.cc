@@ -50,11 +50,10 @@ Result<Prepared> prepare_with(const std::string& tokenizer, PrepareOptions optio
 }
 
 void say_changes(const TextChanges& changes) {
-  if (changes.converted > 0)
-    log_warning(changes.converted, " of the files have UTF-16, which was read as the same text in UTF-8");
+  if (changes.converted > 0) log_warning("UTF-16 was read as the same text in UTF-8: files: ", changes.converted);
   if (changes.replaced > 0)
     log_warning(changes.replaced,
-                " places of the texts are no UTF-8 and were read as U+FFFD. HINT: iconv -f ENCODING -t UTF-8 makes "
+                " times the texts are no UTF-8, which was read as U+FFFD. HINT: iconv -f ENCODING -t UTF-8 makes "
                 "UTF-8 of text in another encoding");
 }
 
