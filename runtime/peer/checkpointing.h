@@ -43,8 +43,9 @@ class Checkpointing {
   bool due(Version version) const;
   // There is a disk for them.
   bool writes() const { return store_ != nullptr; }
+  // On the disk; of version 0 nothing need be.
   bool has(StageId stage, Version version) const {
-    return written_ && written_->stage == stage && written_->version == version;
+    return version == Version(0) || (written_ && written_->stage == stage && written_->version == version);
   }
   // The session that makes the image says so first, and then that it is here, or that it came to nothing.
   void making();

@@ -30,7 +30,6 @@ class PeerSession final : private Transport::Listener, private MembershipPort {
   // env_.absence.goes() from now on. For people: `line`, what is to settle first, `hint`.
   void begin_going(const std::string& line, const std::string& hint);
   void check_going();
-  void tell_last_leaving();
   void stop(bool goodbye);  // nothing is called back any more
   void announce();          // once the stage is known
   void on_end(const std::string& reason) override;
@@ -46,7 +45,6 @@ class PeerSession final : private Transport::Listener, private MembershipPort {
   Traffic traffic() const;
   // Stage and version of the anchor that this process holds.
   std::optional<std::pair<StageId, Version>> held_state() const;
-  bool on_disk() const;      // the stage's newest state; REQUIRES: stage_peer()
   bool holds_alone() const;  // the stage's state, as far as the list says
 
  private:

@@ -2,6 +2,20 @@
 #include "runtime/peer/peer.h"
 
 namespace shoal {
+namespace {
+
+// A last holder that leaves writes it at once, where there is a disk.
+std::string what_becomes_of_the_state(const PeerSessionEnvironment& env) {
+  const std::string last =
+      "this is the last holder of stage " + std::to_string(env.run.spec->stage.value) + "'s state: ";
+  if (!env.checkpointing.writes())
+    return last + "it goes with us, so this waits for another; again to leave all the same";
+  env.checkpointing.hurry();
+  return last + "it is written to this disk, and another has " +
+         std::to_string(static_cast<int>(seconds_of(Absence::kHolderTime))) + " s to take it";
+}
+
+}  // namespace
 
 // How the run stands, and whether the authority wants this peer at another stage. What is counted here is secured
 // first, as when it leaves; then a new session of the same process joins there. Killed at any moment it is a peer that
@@ -29,7 +43,8 @@ void PeerSession::on_status(const BeatAck& status) {
 void PeerSession::leave() {
   if (stage_peer() == nullptr) return env_.owner.finish("left at once", std::nullopt);
   if (env_.absence.is(AbsencePhase::kLeaving)) {
-    if (env_.absence.leave_at_once(holds_alone() && env_.checkpointing.writes() && !on_disk()))
+    if (env_.absence.leave_at_once(holds_alone() && env_.checkpointing.writes() &&
+                                   !env_.checkpointing.has(env_.run.spec->stage, stage_peer()->version())))
       return env_.owner.finish("left at once", std::nullopt);
     return env_.owner.on_notice("the stage's state is written to the disk first (again to go without)");
   }
@@ -57,20 +72,20 @@ void PeerSession::check_going() {
     return "a round that secures " + std::to_string(settled) + " targets";
   };
   if (transport_.remote(authority_)) env_.state.because(env_.absence.text() + ": waiting for " + waited_for());
-  const Absence::Step step =
-      env_.absence.next(env_.process.loop.now(), {.last_holder = holds_alone(),
-                                                  .quiet = stage_peer()->quiet(),
-                                                  .asked = env_.state.is(PeerPhase::kLeaving),
-                                                  .held_up = !transport_.remote(authority_) || stage_peer()->in_round(),
-                                                  .away = !transport_.remote(authority_),
-                                                  .on_disk = on_disk()});
+  const Absence::Step step = env_.absence.next(
+      env_.process.loop.now(), {.last_holder = holds_alone(),
+                                .quiet = stage_peer()->quiet(),
+                                .asked = env_.state.is(PeerPhase::kLeaving),
+                                .held_up = !transport_.remote(authority_) || stage_peer()->in_round(),
+                                .away = !transport_.remote(authority_),
+                                .on_disk = env_.checkpointing.has(env_.run.spec->stage, stage_peer()->version())});
   if (step.tell_last && env_.absence.is(AbsencePhase::kMoving))
     return env_.owner.end_session("it stays: it is the last holder of the stage's state");
   if (step.tell_last && env_.absence.is(AbsencePhase::kPausing))
     env_.owner.on_warning("this is the last holder of stage " + std::to_string(env_.run.spec->stage.value) +
                           "'s state, which is kept in memory: the run waits until this machine is resumed");
   else if (step.tell_last)
-    tell_last_leaving();
+    env_.owner.on_notice(what_becomes_of_the_state(env_));
   if (step.ask) {
     env_.state.move(PeerPhase::kLeaving, env_.state.reason());
     membership_->leave(settled > 0);
@@ -80,21 +95,6 @@ void PeerSession::check_going() {
   if (env_.absence.is(AbsencePhase::kLeaving)) return env_.owner.finish(how, std::nullopt);
   membership_->leave_at_once();
   env_.owner.end_session(how);
-}
-
-void PeerSession::tell_last_leaving() {
-  const std::string last =
-      "this is the last holder of stage " + std::to_string(env_.run.spec->stage.value) + "'s state: ";
-  if (!env_.checkpointing.writes())
-    return env_.owner.on_notice(last + "it goes with us, so this waits for another; again to leave all the same");
-  env_.checkpointing.hurry();
-  env_.owner.on_notice(last + "it is written to this disk, and another has " +
-                       std::to_string(static_cast<int>(seconds_of(Absence::kHolderTime))) + " s to take it");
-}
-
-// Rounds alone make a newer state than the version that this session has.
-bool PeerSession::on_disk() const {
-  return env_.checkpointing.has(env_.run.spec->stage, stage_peer()->version()) || stage_peer()->version() == Version(0);
 }
 
 void PeerSession::on_goodbye() {
