@@ -164,7 +164,7 @@ class SwarmReading {
 };
 
 int run(const GenerateArguments& arguments, const GlobalOptions& global) {
-  if (arguments.source.starts_with("shoal1:")) return SwarmReading(arguments, global).run();
+  if (bare_ticket(arguments.source).starts_with("shoal1:")) return SwarmReading(arguments, global).run();
   return run_here(arguments, global.json);
 }
 

@@ -33,6 +33,7 @@ struct InspectArguments {
 
 // A ticket brings network and addresses; a bare key needs them as options.
 Status resolve(InspectArguments& arguments, RunId& run) {
+  arguments.run = bare_ticket(arguments.run);
   if (arguments.run.starts_with("shoal")) {
     SHOAL_ASSIGN(const Ticket ticket, parse_ticket(arguments.run));
     run = ticket.run;

@@ -76,7 +76,7 @@ Result<std::vector<std::string>> join_words(const LendArguments& arguments, cons
   SHOAL_ASSIGN(const std::string own, own_program());
   words.push_back(launcher != nullptr && *launcher != '\0' ? launcher : own);
   if (!global.home.empty()) words.insert(words.end(), {"--home", std::filesystem::absolute(global.home).string()});
-  words.insert(words.end(), {"join", arguments.ticket});
+  words.insert(words.end(), {"join", bare_ticket(arguments.ticket)});
   const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty()) words.insert(words.end(), {option, value});
   };

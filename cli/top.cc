@@ -19,6 +19,7 @@
 #include "page/glance_text.h"
 #include "page/run_json.h"
 #include "page/run_page.h"
+#include "runtime/config/ticket.h"
 
 namespace shoal {
 namespace {
@@ -118,7 +119,7 @@ int run_top(const TopArguments& arguments, bool json) {
     if (const Status raised = raise_descriptors_max(); !raised.ok()) log_warning(raised.error().message);
     return TopProgram(arguments.run, *std::move(facts), json).run();
   }
-  if (!arguments.run.starts_with("shoal"))
+  if (!bare_ticket(arguments.run).starts_with("shoal"))
     return fail(make_error(ErrorCode::kMissing, arguments.run + ": no such folder, and no ticket either (shoal1:...)"));
   if (!arguments.file.empty())
     return fail(make_error(ErrorCode::kInput, "--run is of event files; the DHT tells it of a ticket's run"),

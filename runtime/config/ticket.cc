@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 
+#include <cctype>
+
 #include "common/crypto/text_codes.h"
 #include "common/log.h"
 #include "common/os/own_addresses.h"
@@ -126,9 +128,24 @@ Result<std::string> pack_ticket(const Ticket& ticket) {
   return text;
 }
 
-Result<Ticket> parse_ticket(std::string_view text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ' || text.back() == '\r')) text.remove_suffix(1);
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+std::string bare_ticket(std::string_view text) {
+  const auto is_space = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
+  const auto is_of_ticket = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
+  };
+  std::string bare;
+  for (const char c : text)
+    if (!is_space(c)) bare += c;
+  while (!bare.empty() && !is_of_ticket(bare.front())) bare.erase(0, 1);
+  if (bare.starts_with("ticket")) bare.erase(0, 6);
+  while (!bare.empty() && !is_of_ticket(bare.front())) bare.erase(0, 1);
+  while (!bare.empty() && !is_of_ticket(bare.back())) bare.pop_back();
+  return bare.starts_with("shoal") && bare.substr(0, 12).find(':') != std::string::npos ? bare : std::string(text);
+}
+
+Result<Ticket> parse_ticket(std::string_view told) {
+  const std::string bare = bare_ticket(told);
+  const std::string_view text = bare;
   if (!text.starts_with(kPrefix)) {
     if (text.starts_with("shoal") && text.substr(0, 12).find(':') != std::string_view::npos) {
       return make_error(ErrorCode::kVersion,

@@ -35,7 +35,11 @@ struct Ticket {
 // ERRORS: kInput (no contact, more than three, not host:port), kTooLarge (over 300 characters; take addresses instead
 // of long names).
 Result<std::string> pack_ticket(const Ticket& ticket);
-// ERRORS: kMalformed (no ticket at all, or cut), kVersion (made by another version), kCorrupt (a typo).
+// A ticket as it was copied, without what mails and shells put around or into it: quotes, line breaks, the word
+// "ticket" of the line that `launch` prints. What is none stays as it is.
+std::string bare_ticket(std::string_view text);
+// Reads a bare_ticket(). ERRORS: kMalformed (no ticket at all, or cut), kVersion (made by another version),
+// kCorrupt (a typo).
 Result<Ticket> parse_ticket(std::string_view text);
 // Its addresses as IP addresses; a warning for one that does not resolve. Blocks while a name server is asked.
 // ERRORS: kInput: none of them does.

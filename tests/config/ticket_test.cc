@@ -59,6 +59,22 @@ TEST(TicketTest, CallsEveryTypoATypo) {
   }
 }
 
+TEST(TicketTest, ReadsWhatWasCopiedWithWhatStandsAroundIt) {
+  const Ticket ticket = sample_ticket();
+  const std::string text = *pack_ticket(ticket);
+  std::string wrapped = text;
+  for (std::size_t at = 60; at < wrapped.size(); at += 62) wrapped.insert(at, "\r\n");
+  for (const std::string& copied :
+       {"ticket " + text, "\"" + text + "\"", "'" + text + "'", "<" + text + ">", "ticket: `" + text + "`.",
+        text + "\n", "\t " + text + " ", "\xE2\x80\x9C" + text + "\xE2\x80\x9D", "> " + wrapped}) {
+    EXPECT_EQ(bare_ticket(copied), text) << copied;
+    ASSERT_TRUE(parse_ticket(copied).ok()) << copied;
+    EXPECT_EQ(*parse_ticket(copied), ticket);
+  }
+  for (const std::string none : {"hello", "", "\"\"", "run.toml", "shoal", "ticket"})
+    EXPECT_EQ(bare_ticket(none), none);
+}
+
 TEST(TicketTest, RefusesEveryCut) {
   const std::string text = *pack_ticket(sample_ticket());
   for (std::size_t size = 0; size < text.size(); ++size) EXPECT_FALSE(parse_ticket(text.substr(0, size)).ok()) << size;
