@@ -155,7 +155,7 @@ void print(const std::map<std::string, Row>& table) {
 // Of 100 edits of such a line at least so many are noticed. What is missed, and why: docs/EVENTS.md.
 constexpr std::pair<const char*, std::uint64_t> kShares[] = {
     {"peer anchor", 90},
-    {"peer behind", 75},
+    {"peer behind", 79},  // few lines of it, and one that is gone is not always missed
     {"peer bytes", 45},
     {"peer commit_gone", 70},
     {"peer counted", 90},
@@ -172,7 +172,7 @@ constexpr std::pair<const char*, std::uint64_t> kShares[] = {
     {"peer round_drop", 90},
     {"peer round_enter", 90},
     {"peer round_report", 80},
-    {"peer serving", 85},
+    {"peer serving", 90},
     {"peer settled", 90},
     {"peer shifted", 90},
     {"peer start", 90},
@@ -186,7 +186,7 @@ constexpr std::pair<const char*, std::uint64_t> kShares[] = {
     {"trainer hop_timer", 45},
     {"trainer issue", 80},
     {"trainer lost", 85},
-    {"trainer member", 60},
+    {"trainer member", 65},
     {"trainer merged", 90},
     {"trainer round_abandon", 80},
     {"trainer round_commit", 85},
@@ -208,24 +208,27 @@ Count sum_of(const Row& row) {
   return sum;
 }
 
-// The first life of this rule in which work is lost, undone and answered gone, and sessions end; with inner steps, in
-// which gradients come too late as well.
-Files eventful_evidence(RuleId rule) {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+// The first lives of this rule in which work is lost, undone and answered gone, and sessions end; with inner steps, in
+// which gradients come too late as well. Of one life alone a kind has some fifty edits, and chance moves its share.
+std::vector<Files> eventful_evidence(RuleId rule) {
+  constexpr std::size_t kLives = 2;
+  std::vector<Files> lives;
+  for (std::uint64_t seed = 1; seed <= 60 && lives.size() < kLives; ++seed) {
     Files files = evidence_of(rule, seed);
     const AuditReport whole = judge(files);
     EXPECT_TRUE(whole.clean()) << "seed " << seed << "\n" << audit_table(whole);
     const bool late = whole.dropped_late > 0 || rule == RuleId::kAllreduce;
     if (whole.ended && whole.lost > 0 && whole.undone > 0 && whole.answered_gone > 0 && whole.sessions_over > 0 && late)
-      return files;
+      lives.push_back(std::move(files));
   }
-  ADD_FAILURE() << "no life is eventful";
-  return {};
+  EXPECT_EQ(lives.size(), kLives) << "too few lives are eventful";
+  return lives;
 }
 
 TEST(AuditEditsTest, EditsOfWhatCarriesCountingOrderOrAgreementAreNoticed) {
   std::map<std::string, Row> table;
-  for (const RuleId rule : {RuleId::kDiloco, RuleId::kAllreduce}) Edits(eventful_evidence(rule)).run(table);
+  for (const RuleId rule : {RuleId::kDiloco, RuleId::kAllreduce})
+    for (Files& life : eventful_evidence(rule)) Edits(std::move(life)).run(table);
   print(table);
   ASSERT_FALSE(table.empty());
   const std::map<std::string, std::uint64_t> shares(std::begin(kShares), std::end(kShares));
