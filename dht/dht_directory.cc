@@ -131,7 +131,7 @@ void DhtDirectory::on_dht_value(std::uint64_t tag, const std::string& text) {
   const auto taken = table_.offer(text, loop_.wall());
   if (taken.ok() && *taken) save_soon();
   if (const std::string apart = clocks_apart(); !apart.empty() && !std::exchange(told_of_clocks_, true))
-    log_warning(apart, ", so that its records are refused. HINT: is this machine's clock right (`timedatectl`)?");
+    log_warning(apart, ": such records are refused. HINT: is this machine's clock right (`timedatectl`)?");
 }
 
 void DhtDirectory::on_dht_done(std::uint64_t tag) {

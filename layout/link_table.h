@@ -1,8 +1,8 @@
 #pragma once
 // Lines between regions, as published tables and `shoal plan --links` have them: CSV whose heading names delay_ms, one
 // way (or rtt_ms, both), and bandwidth_gbps or bandwidth_mbps; its first two columns are regions. A line between a
-// region and itself says what is inside it. Pure but for load_links(). Thread:
-// any.
+// region and itself says what is inside it. Pure but for load_links().
+// Thread: any.
 #include <cstddef>
 #include <optional>
 #include <string>

@@ -1,7 +1,7 @@
 #pragma once
 // Peers of a run in a TOML file (docs/FILES.md, "Lists of peers"): what `shoal plan --peers` plans with, and which
-// stage each is wished for, as it writes and `shoal launch --layout` reads. Pure but for
-// load_peer_list(). Thread: any.
+// stage each is wished for, as it writes and `shoal launch --layout` reads. Pure but for load_peer_list().
+// Thread: any.
 #include <cstdint>
 #include <map>
 #include <optional>

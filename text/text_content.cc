@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "common/file_pointer.h"
 #include "text/utf8.h"
 
 namespace shoal {
@@ -30,7 +31,7 @@ constexpr std::array kKinds = std::to_array<Kind>({
     {0, "Rar!", "a RAR archive", "unrar x @"},
     {0, "MZ", "a program for Windows", ""},
     {257, "ustar", "a tar archive", "tar -xf @"},
-    {0, "version https://git-lfs.github.com/spec/", "a pointer of git-lfs", "git lfs pull"},
+    {0, kFilePointerBegin, "a pointer of git-lfs", "git lfs pull"},
     {0, "%PDF-", "a PDF document", "pdftotext @"},
     {0, "{\\rtf", "an RTF document", "pandoc -t plain @ > @.txt"},
     {0, "SQLite format 3\0"sv, "an SQLite database", "sqlite3 @ .dump"},
