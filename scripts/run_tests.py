@@ -10,7 +10,7 @@ Usage: run_tests.py --build DIR [--only FOLDER...] [--more LABEL DIR [TARGET...]
              but those of --build that start swarms of processes: these have the machine to themselves, one after the other
   --checks   scripts/format --check, scripts/house --check, scripts/self-test --check and, beside the programs of --more,
              scripts/siege --short --no-rates count as a test each
-  --swarms   scripts/samples --check counts as a test; two minutes
+  --swarms   scripts/samples --check, two minutes, and scripts/nat-run --short count as a test each
   --package  scripts/package counts as a test: whether what it packs is small and needs nothing that a clean system lacks
   --fuzz     scripts/fuzz for so long, where each target counts as a test
   --planted  at the end the whole of scripts/self-test, where each bug counts as a test
@@ -166,7 +166,7 @@ def show(label, count, seconds):
 
 # Scripts; each counts as one test more. The first judge the tree, the others run what was built.
 FORMAT, HOUSE, PLANTED = ("format", "scripts/format", "--check"), ("house", "scripts/house", "--check"), ("planted", "scripts/self-test", "--check")
-SAMPLES = ("samples", "scripts/samples", "--check")
+SAMPLES, NAT = ("samples", "scripts/samples", "--check"), ("nat", "scripts/nat-run", "--short")
 PACKAGE = ("package", "scripts/package")  # packs what the release build holds
 # No rates: this machine may do other things too.
 SIEGE = ("siege", "scripts/siege", "--short", "--no-rates")
@@ -261,7 +261,8 @@ def main():
             show(label, count, seconds)
             took[label.split()[0]] = seconds
             total.add(count)
-    for check in ((FORMAT, HOUSE, PLANTED) if options.checks else ()) + ((SAMPLES,) if options.swarms else ()) + ((PACKAGE,) if options.package else ()):
+    checks = ((options.checks, (FORMAT, HOUSE, PLANTED)), (options.swarms, (SAMPLES, NAT)), (options.package, (PACKAGE,)))
+    for check in (check for wanted, some in checks if wanted for check in some):
         count, seconds, output = run_check(root, *check)
         if output.strip():  # what it found, or what it counted
             print(output.rstrip()[-20000:] if count.failed else output.rstrip().rpartition("\n")[2], flush=True)

@@ -3,18 +3,22 @@
 Only Debian's python3 and iproute2; needs root and /dev/net/tun.
 """
 import argparse
+import ctypes
 import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
 
-from local_swarm import ROOT, SwarmError
+from local_swarm import LIBC, ROOT, SwarmError
 
 NETLAB = os.path.join(ROOT, "bench/netlab")
 TCP_PORT = 4800
+PREFIX = "10.77.0"
+CLONE_NEWNET = 0x40000000
 RECEIVE = """
 import socket, sys, time
 server = socket.create_server(("0.0.0.0", int(sys.argv[1])))
@@ -70,15 +74,23 @@ def line_of(text):
         raise argparse.ArgumentTypeError(f"{text} is not RATE,MS. HINT: 20mbit,50") from None
 
 
-def address_of(host):
-    return f"10.77.0.{host + 1}"
+def address_of(host, prefix=PREFIX):
+    return f"{prefix}.{host + 1}"
+
+
+def enter(namespace):
+    """This thread goes there."""
+    if LIBC.setns(namespace.fileno(), CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
 
 
 class Star:
     """The hosts, by numbers from 0 on (address_of). What `with` makes is taken down with its block; else its maker does that."""
 
-    def __init__(self, hosts, bw, delay_ms, seconds, more=()):
-        words = [NETLAB, "up", "--hosts", str(hosts), "--bw", bw, "--delay", f"{delay_ms / 2}ms", "--ttl", f"{seconds:.0f}s", *more]
+    def __init__(self, hosts, bw, delay_ms, seconds, more=(), prefix=PREFIX):
+        self.prefix = prefix
+        words = [NETLAB, "up", "--hosts", str(hosts), "--prefix", prefix, "--bw", bw, "--delay", f"{delay_ms / 2}ms", "--ttl", f"{seconds:.0f}s",
+                 *more]
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:
             raise SwarmError(f"netlab: {done.stderr.strip()}")
@@ -92,6 +104,18 @@ class Star:
 
     def in_host(self, host, words):
         return [NETLAB, "exec", self.name, str(host), "--"] + words
+
+    def namespace(self, host):
+        return f"wl{self.name}-h{host}"
+
+    def socket(self, host, family=socket.AF_INET):
+        """A TCP socket of that host, which it stays while this process is where it was."""
+        with open("/proc/self/ns/net") as here, open(f"/run/netns/{self.namespace(host)}") as there:
+            enter(there)
+            try:
+                return socket.socket(family, socket.SOCK_STREAM)
+            finally:
+                enter(here)
 
     def stats(self):
         return json.loads(subprocess.run([NETLAB, "stats", self.name], stdout=subprocess.PIPE, check=True).stdout)
@@ -148,7 +172,7 @@ def lane_bytes(star, hosts):
     for host, lines in enumerate(shown):
         for words in lines:
             acked = re.search(r"\bbytes_acked:(\d+)", words[-1])
-            lane = lanes.get((host, port_of(words[3])), lanes.get((host_at(words[4]), port_of(words[4]))))
+            lane = lanes.get((host, port_of(words[3])), lanes.get((host_at(words[4], star.prefix), port_of(words[4]))))
             if acked and lane is not None:
                 sums[lane] += int(acked[1])
     return sums, on_lines, (begin + time.time()) / 2
@@ -159,8 +183,8 @@ def port_of(address):
     return int(text) if text.isdigit() else 0
 
 
-def host_at(address):
-    found = re.search(r"\b10\.77\.0\.(\d+)", address)
+def host_at(address, prefix):
+    found = re.search(rf"\b{re.escape(prefix)}\.(\d+)", address)
     return int(found[1]) - 1 if found else None
 
 
@@ -168,7 +192,7 @@ def plain_tcp(star, a, b, seconds):
     """(bytes a second, round trip in ms under way) of one TCP connection from host a to host b, behind a warm-up."""
     receiver = started(star, b, [sys.executable, "-c", RECEIVE, str(TCP_PORT), str(seconds), str(0.3 * seconds)])
     receiver.stdout.readline()
-    sender = started(star, a, [sys.executable, "-c", SEND, address_of(b), str(TCP_PORT)])
+    sender = started(star, a, [sys.executable, "-c", SEND, address_of(b, star.prefix), str(TCP_PORT)])
     try:
         time.sleep(0.8 * seconds)
         seen = sockets(star, a, f"dport = :{TCP_PORT}")
