@@ -25,7 +25,7 @@ std::vector<Session> who_takes_part(const StageView& view, bool step_round) {
     able.push_back(session);
     if (view.blames.reliable(*member) && (step_round || !view.detector.away(*member))) reliable.push_back(session);
   }
-  if (2 * reliable.size() > ready.size() && parts_fit(view.payload, reliable.size())) return reliable;
+  if (2 * reliable.size() > ready.size() && parts_fit(view.payload, reliable.size(), reliable.size())) return reliable;
   if (2 * able.size() > ready.size()) return able;
   return {};
 }

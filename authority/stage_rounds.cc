@@ -43,7 +43,7 @@ bool StageRounds::diloco_active() const {
 // ---- opening ----
 
 bool StageRounds::enough_for_parts(std::size_t members) {
-  const bool fit = parts_fit(times_.payload(), members);
+  const bool fit = parts_fit(times_.payload(), members, members);
   if (!fit && !too_few_said_)
     log_warning("stage ", line_.stage, ": a round among ", members, " replicas would send ",
                 part_bytes(times_.payload(), members) >> 20, " MiB at a time, and a transfer has at most ",
@@ -82,7 +82,7 @@ void StageRounds::open_round(const Step* step, std::vector<Session> members) {
   open.fragment = line_.fragment_opened = 0;  // the only one that a line has
   open.base = line_.fragments[open.fragment].version;
   open.members = std::move(members);
-  const Duration budget = times_.budget(open.members.size());
+  const Duration budget = times_.budget(open.members.size(), open.members.size());
   open.budget_ms = static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(budget).count());
   open.last = step == nullptr && last_.wanted();
   open.run_targets = step != nullptr ? step->run_targets : course_.status().run_targets;
@@ -283,7 +283,7 @@ void StageRounds::commit(const Digest& digest) {
     if (round.agrees_on(session, digest)) member->version = commit.version;
   }
   if (round.open.last) last_.on_commit(loop_.now() + times_.to_fetch());
-  times_.note_round(round.members.size(), loop_.now() - round.sent_at);
+  times_.note_round(round.members.size(), round.members.size(), loop_.now() - round.sent_at);
   blames_.on_commit(round, digest);
   log_.decide(LogCommit{commit, port_.paths_logged()}, [this, commit, among = round.open.members] {
     line_.last_commit_sent = commit;

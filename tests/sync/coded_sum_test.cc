@@ -29,8 +29,8 @@ class CodedSumTest : public testing::TestWithParam<CodecId> {
     return all;
   }
   static Reducer reducer_of(CodecId codec, std::size_t self, const Payload& own, std::size_t members = kMembers) {
-    Reducer reducer(members, self, make_coded_sum(codec, DenseSum::kWeightedMean, own.bytes, members, self), own.weight,
-                    own.tag);
+    Reducer reducer({members, self, all_own(members)},
+                    make_coded_sum(codec, DenseSum::kWeightedMean, own.bytes, members), own.weight, own.tag);
     reducer.cut().job();
     return reducer;
   }
