@@ -8,8 +8,6 @@
 namespace shoal {
 namespace {
 
-constexpr std::size_t kJudged = 3;  // so many have a median that one of them does not make
-
 template <class T>
 T lower_median(std::vector<T> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);

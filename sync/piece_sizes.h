@@ -29,6 +29,7 @@ struct PieceSize {
 // target of its weight. Honest members differ by the root of the number of their steps, about.
 inline constexpr double kRefusedFactor = 64;
 inline constexpr double kClipFactor = 2;
+inline constexpr std::size_t kJudged = 3;  // so many have a median that one of them does not make
 
 struct RefusedPiece {
   std::size_t at = 0;  // among those that were judged

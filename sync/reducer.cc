@@ -35,7 +35,7 @@ Reducer::Reducer(RoundShape shape, std::unique_ptr<PayloadSum> sum, std::uint64_
       weight_(weight),
       tag_(tag) {
   SHOAL_CHECK_LT(shape_.self, shape_.members);
-  SHOAL_CHECK(!shape_.owners.empty() && shape_.owners.back() < shape_.members);
+  SHOAL_CHECK(are_owners(shape_.owners, shape_.members));
   desk_->sum = std::move(sum);
   desk_->cut.resize(shape_.parts());
   desk_->own_sizes.resize(shape_.parts());

@@ -35,8 +35,8 @@ class Reducer {
     std::uint64_t bytes = 0;  // that it goes through
     std::function<void()> job;
   };
-  // `weight` and `tag` are those of our own payload, which `sum` was made with. REQUIRES: self < members; owners, each
-  // of them a member.
+  // `weight` and `tag` are those of our own payload, which `sum` was made with. REQUIRES: self < members,
+  // are_owners().
   Reducer(RoundShape shape, std::unique_ptr<PayloadSum> sum, std::uint64_t weight, CountTag tag);
 
   struct Piece {
@@ -60,6 +60,7 @@ class Reducer {
   // Phase 1: the sum of `part`. Repeats are ignored.
   void take(std::size_t part, Piece piece);
   bool complete() const { return missing_parts_ == 0; }
+  bool lacks_piece() const { return missing_pieces_ > 0; }
   // The first member that we still wait for.
   std::optional<std::size_t> missing() const;
   // Checks the parts and puts them together. REQUIRES: complete().

@@ -86,12 +86,14 @@ struct Round::State {
   void start(const RoundOpen& next) {
     const auto at = std::find(next.members.begin(), next.members.end(), self);
     open = next;
-    shape = {open.members.size(), static_cast<std::size_t>(at - next.members.begin()), all_own(open.members.size())};
+    shape = {open.members.size(), static_cast<std::size_t>(at - next.members.begin()), open.owners};
     phase = Phase::kContributing;
     working = false;
     ++generation;
     budget_timer = loop.after(std::chrono::milliseconds(open.budget_ms), guarded([this] { on_budget_over(); }));
     if (host.rule(open.rule) == nullptr) return fail(std::nullopt, "this run has no such rule");
+    if (!are_owners(open.owners, open.members.size()))
+      return fail(std::nullopt, "its owners are not some of its members, each once and in their order");
     host.contribute(open, guarded([this](Result<RoundHost::Contribution> result) { contributed(std::move(result)); }));
   }
 
@@ -105,8 +107,9 @@ struct Round::State {
   void fail(std::optional<Session> silent, std::string reason, std::optional<Session> malformed = {}) {
     phase = Phase::kFailed;
     stop_timer();
-    reducer.reset();
     RoundReport message;
+    message.sum = silent && reducer && !reducer->lacks_piece();
+    reducer.reset();
     message.kind = ReportKind::kFailed;
     message.silent = silent;
     message.malformed = malformed;
@@ -176,6 +179,7 @@ struct Round::State {
     const std::optional<std::size_t> missing = reducer->missing();
     if (!missing) return;  // all is here and being put together
     waiting.silent = open.members[*missing];
+    waiting.sum = !reducer->lacks_piece();
     host.send_to_authority(std::move(waiting));
   }
 
@@ -320,7 +324,9 @@ void Round::on_part(const Session& from, const RoundPart& part, Bytes frame) {
     return s.pump();
   }
   if (s.phase != Phase::kIdle && part.round < s.open.round) return;
-  s.early_parts.keep(std::move(arrived), std::max(kEarlyBytesMax, s.host.payload_bytes_max()));
+  const bool open_here = s.phase != Phase::kIdle && part.round == s.open.round;
+  const std::uint64_t payloads = open_here ? (s.shape.members - 1) / s.shape.parts() + 1 : 1;
+  s.early_parts.keep(std::move(arrived), std::max(kEarlyBytesMax, payloads * s.host.payload_bytes_max()));
 }
 
 void Round::on_commit(const RoundCommit& commit) {

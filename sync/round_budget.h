@@ -26,10 +26,13 @@ inline std::uint64_t part_bytes(std::uint64_t payload_bytes, std::size_t owners)
 inline bool parts_fit(std::uint64_t payload_bytes, std::size_t members, std::size_t owners) {
   return members < 2 || part_bytes(payload_bytes, owners) <= limits::kTransferBytesMax;
 }
-// As many members a round has at least when it has more than one.
-inline std::size_t members_needed(std::uint64_t payload_bytes) {
+// As many owners a round has at least when it has more than one member.
+inline std::size_t owners_needed(std::uint64_t payload_bytes) {
   const std::uint64_t needed = (payload_bytes + limits::kTransferBytesMax - 1) / limits::kTransferBytesMax;
-  return static_cast<std::size_t>(std::max<std::uint64_t>(2, needed));
+  return static_cast<std::size_t>(std::max<std::uint64_t>(1, needed));
+}
+inline std::size_t members_needed(std::uint64_t payload_bytes) {
+  return std::max<std::size_t>(2, owners_needed(payload_bytes));
 }
 
 // `slowest`: bytes/s of the slowest round seen; 0 = none yet.

@@ -4,6 +4,7 @@
 // Value. Thread: any.
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -16,6 +17,12 @@ inline RoundOwners all_own(std::size_t members) {
   RoundOwners owners(members);
   std::iota(owners.begin(), owners.end(), std::uint16_t{0});
   return owners;
+}
+
+// Some of the members, each once and in their order.
+inline bool are_owners(const RoundOwners& owners, std::size_t members) {
+  return !owners.empty() && owners.back() < members &&
+         std::adjacent_find(owners.begin(), owners.end(), std::greater_equal<>()) == owners.end();
 }
 
 // A round as one of its members sees it.
