@@ -103,6 +103,33 @@ TEST_P(CodedSumTest, AllMembersHaveTheSameBitsAndAboutTheMean) {
   EXPECT_GT(error_of(results[0], mean_of(brought)), 0) << "it was coded";
 }
 
+// One that owns nothing has the bits of those that own.
+TEST_P(CodedSumTest, AnySetOfOwnersGivesAllMembersTheSameBits) {
+  const std::vector<Payload> brought = payloads();
+  for (const RoundOwners& owners : {RoundOwners{1}, RoundOwners{0, 2}}) {
+    std::vector<Reducer> members;
+    for (std::size_t i = 0; i < kMembers; ++i) {
+      members.emplace_back(RoundShape{kMembers, i, owners},
+                           make_coded_sum(GetParam(), DenseSum::kWeightedMean, brought[i].bytes, owners.size()),
+                           brought[i].weight, brought[i].tag);
+      members.back().cut().job();
+    }
+    std::vector<Reducer::Piece> sums;
+    for (std::size_t part = 0; part < owners.size(); ++part) {
+      for (std::size_t from = 0; from < kMembers; ++from)
+        members[owners[part]].add(from, members[from].piece_for(part));
+      sums.push_back(summed(members[owners[part]]).value());
+    }
+    std::vector<Payload> results;
+    for (Reducer& member : members) {
+      for (std::size_t part = 0; part < owners.size(); ++part) member.take(part, sums[part]);
+      results.push_back(joined(member).value());
+    }
+    for (const Payload& result : results) EXPECT_EQ(values_of(result), values_of(results[0]));
+    EXPECT_LT(error_of(results[0], mean_of(brought)), GetParam() == CodecId::kInt4 ? 0.2 : 0.02);
+  }
+}
+
 TEST_P(CodedSumTest, WeighsWhatItsCodecSays) {
   std::vector<Reducer> members = reducers_of(GetParam(), payloads());
   (void)reduced(members);
