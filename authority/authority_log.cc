@@ -118,7 +118,7 @@ Error bad_record() { return make_error(ErrorCode::kMalformed, "its bytes are no 
 // A message of this type and no other.
 template <class M>
 Result<M> parse_message(ByteView body) {
-  // Since then no message that a log holds has changed, so a run goes on under a newer program.
+  // Since then the messages that a log holds have only got fields at their end, so a run goes on under a newer program.
   constexpr std::uint16_t kOldestProtocol = 2;
   SHOAL_ASSIGN(Envelope envelope, parse_envelope(body, kOldestProtocol));
   if (auto* message = std::get_if<M>(&envelope.message)) return std::move(*message);

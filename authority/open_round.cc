@@ -24,6 +24,10 @@ bool OpenRound::has_contribution(const Session& session) const {
   return at != members.end() && at->second.contributed;
 }
 
+bool OpenRound::owns(const Session& session) const {
+  return std::ranges::any_of(open.owners, [&](std::uint16_t owner) { return open.members[owner] == session; });
+}
+
 bool OpenRound::all_contributed() const {
   return std::ranges::all_of(members, [](const auto& entry) { return entry.second.contributed.has_value(); });
 }

@@ -25,6 +25,7 @@ struct RoundMember {
     bool malformed = false;  // else nothing of it came
   };
   std::optional<Blame> blame;  // it failed and named that member: both answer us
+  bool lacks_piece = false;    // its newest word: it waits for a piece of its own part, and makes no sum before
 
   bool decided() const { return agreed || failed; }
 };
@@ -35,6 +36,7 @@ struct OpenRound {
 
   RoundMember* find(const Session& session);
   bool has_contribution(const Session& session) const;
+  bool owns(const Session& session) const;  // a part
   bool all_contributed() const;
   bool refused() const;  // a member failed that had not contributed: no commit could name what it brought
   // The digest that most members agree on, and with how many. An agreement whose weight or tag is not what all

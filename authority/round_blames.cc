@@ -37,50 +37,77 @@ void RoundBlames::count_silent(const OpenRound& round) {
   }
 }
 
-void RoundBlames::say(const UnreachablePairs::LeftOut& out) const {
-  const std::string what = out.malformed ? "peer " + short_name(out.peer) + " sends parts of a round that peer " +
-                                               short_name(out.other) + " cannot use"
-                                         : "peers " + short_name(out.peer) + " and " + short_name(out.other) +
-                                               " cannot exchange the bytes of a round";
-  log_warning("stage ", stage_, ": ", what, "; ", short_name(out.peer), " is left out and tried again in ",
-              static_cast<int>(seconds_of(out.rest)), " s. HINT: ",
-              out.malformed ? "is its build of shoal the others', and is its memory sound? Else stop it"
-                            : "let each of them reach the other's address, or stop one of them");
+void RoundBlames::say(const UnreachablePairs::Settled& settled) const {
+  const std::string peer = short_name(settled.peer), other = short_name(settled.other);
+  const std::string what = settled.malformed
+                               ? "peer " + peer + " sends parts of a round that peer " + other + " cannot use"
+                               : "peers " + peer + " and " + other + " cannot exchange the bytes of a round";
+  const std::string how = settled.out ? "; " + peer + " is left out and" : "; others add up for both, and the two are";
+  log_warning("stage ", stage_, ": ", what, how, " tried again in ", static_cast<int>(seconds_of(settled.rest)),
+              " s. HINT: ",
+              settled.malformed ? "is its build of shoal the others', and is its memory sound? Else stop it"
+                                : "let each of them reach the other's address, or stop one of them");
 }
 
-void RoundBlames::on_abandon(const OpenRound& round) {
+MemberState* RoundBlames::member_of(const PeerId& peer) const {
+  const auto& members = book_.of(stage_);
+  const auto at = std::ranges::find_if(members, [&](const auto& one) { return one.second->member.peer == peer; });
+  return at == members.end() ? nullptr : at->second;
+}
+
+void RoundBlames::on_abandon(const OpenRound& round, std::size_t owners) {
   count_silent(round);
   const auto& members = book_.of(stage_);
-  const auto of_peer = [&](const PeerId& peer) {
-    const auto at = std::ranges::find_if(members, [&](const auto& one) { return one.second->member.peer == peer; });
-    return at == members.end() ? nullptr : at->second;
-  };
   std::vector<UnreachablePairs::Blame> blames;
+  std::set<PeerId> peers;
   for (const auto& [by, said] : round.members) {
+    const auto witness = members.find(by);
+    if (witness == members.end()) continue;
+    peers.insert(witness->second->member.peer);
     if (!said.blame) continue;
-    const auto accused = members.find(said.blame->whom), witness = members.find(by);
-    if (accused == members.end() || witness == members.end()) continue;
+    const auto accused = members.find(said.blame->whom);
+    if (accused == members.end()) continue;
+    // A sum that is missing because its owner waits for a piece says nothing of the way between the two.
+    if (!said.blame->malformed && !said.lacks_piece && round.members.at(said.blame->whom).lacks_piece) continue;
     blames.push_back({witness->second->member.peer, accused->second->member.peer, said.blame->malformed});
   }
-  const auto settled = [&](const PeerId& peer) {
-    const MemberState* member = of_peer(peer);
+  const auto targets = [&](const PeerId& peer) {
+    const MemberState* member = member_of(peer);
     return member == nullptr ? std::uint64_t{0} : member->settled;
   };
-  std::vector<MemberState*> hidden;  // the list shows from now on that they do not serve
-  for (const UnreachablePairs::LeftOut& out : pairs_.on_attempt_failed(blames, settled, loop_.now())) {
-    say(out);
-    if (MemberState* member = of_peer(out.peer)) hidden.push_back(member);
-  }
-  for (MemberState* member : hidden) decisions_.show_serving(*member);
+  const auto made = pairs_.on_attempt_failed(blames, peers, owners, targets, loop_.now());
+  for (const UnreachablePairs::Settled& settled : made) say(settled);
+  for (const UnreachablePairs::Settled& settled : made)  // the list shows who serves from now on
+    for (const PeerId& peer : {settled.peer, settled.other})
+      if (MemberState* member = member_of(peer)) decisions_.show_serving(*member);
+}
+
+void RoundBlames::bring_back(std::size_t owners) {
+  if (pairs_.empty()) return;
+  std::set<PeerId> present;
+  for (const auto& [session, member] : book_.of(stage_))
+    if (member->ready() && reliable(*member) && !detector_.away(*member)) present.insert(member->member.peer);
+  for (const PeerId& peer : pairs_.bring_back(present, owners, loop_.now()))
+    if (MemberState* member = member_of(peer)) decisions_.show_serving(*member);
+}
+
+std::vector<std::pair<std::size_t, std::size_t>> RoundBlames::apart(const std::vector<Session>& members) const {
+  std::map<PeerId, std::size_t> places;
+  for (std::size_t i = 0; i < members.size(); ++i) places[book_.find(members[i])->member.peer] = i;
+  std::vector<std::pair<std::size_t, std::size_t>> apart;
+  for (const auto& [one, other] : pairs_.apart(loop_.now()))
+    if (places.contains(one) && places.contains(other)) apart.emplace_back(places.at(one), places.at(other));
+  return apart;
 }
 
 void RoundBlames::on_commit(const OpenRound& round, const Digest& digest) {
-  std::set<PeerId> agreed, present;
+  std::set<PeerId> agreed, owners, present;
   for (const auto& [session, member] : book_.of(stage_)) {
     present.insert(member->member.peer);
     if (round.agrees_on(session, digest)) agreed.insert(member->member.peer);
+    if (round.owns(session)) owners.insert(member->member.peer);
   }
-  pairs_.on_commit(agreed, present);
+  pairs_.on_commit(agreed, owners, present);
 }
 
 void RoundBlames::try_now() {

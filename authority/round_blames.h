@@ -1,13 +1,15 @@
 #pragma once
 // Which members of a stage its rounds go without: what failed attempts say against them. A member that brought nothing
-// in attempt after attempt, or was named silent and does not beat, is passed over until a round is committed; of two
-// that beat and cannot exchange bytes one is left out for a time (authority/unreachable_pairs.h, docs/ROUNDS.md "Two
-// members that cannot reach each other"). Under allreduce it misses steps then, so its session ends.
+// in attempt after attempt, or was named silent and does not beat, is passed over until a round is committed; two that
+// beat and cannot exchange bytes own nothing for a time, or one is left out (authority/unreachable_pairs.h,
+// docs/ROUNDS.md "Two members that cannot reach each other"). Under allreduce it misses steps then, so its session
+// ends.
 //
 // State machine without I/O. Thread: loop only.   Borrows: all that it is made with.   Bounds: those of
 // UnreachablePairs.
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "authority/failure_detector.h"
@@ -31,8 +33,8 @@ class RoundBlames {
   // `by` says that nothing of `silent` came. A member that brought nothing, or does not beat, is slow or away; else the
   // path between the two is to blame.
   void note_silent(OpenRound& round, const Session& by, const Session& silent) const;
-  // The attempt came to nothing: its blames into the books.
-  void on_abandon(const OpenRound& round);
+  // The attempt came to nothing: its blames into the books. The next one needs `owners`, at least.
+  void on_abandon(const OpenRound& round, std::size_t owners);
   void on_commit(const OpenRound& round, const Digest& digest);
   // Members whose agreement contradicts what was contributed; at the second time the session ends. REQUIRES: the round
   // is over. `may_leave_out`: the next attempt may go without them.
@@ -43,6 +45,11 @@ class RoundBlames {
   // all of the other one of its pair (MemberState.flushed), without that one. With a third member at least: of two each
   // would decide alone.
   void try_now();
+
+  // Members that rest and need not any more, since enough others meet all: they own nothing instead.
+  void bring_back(std::size_t owners);
+  // Pairs of these members that do not meet, by their places.
+  std::vector<std::pair<std::size_t, std::size_t>> apart(const std::vector<Session>& members) const;
 
   // The next attempts go without it until a round is committed, if enough are left.
   static void leave_out(MemberState& member) { member.blame.silent_count = kSilentMax; }
@@ -56,7 +63,8 @@ class RoundBlames {
  private:
   void count_silent(const OpenRound& round);
   std::string ends_because(const MemberState& member) const;  // REQUIRES: rests(member)
-  void say(const UnreachablePairs::LeftOut& out) const;
+  void say(const UnreachablePairs::Settled& settled) const;
+  MemberState* member_of(const PeerId& peer) const;  // null: none
 
   const StageId stage_;
   AuthorityPort& port_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "authority/owner_choice.h"
 #include "sync/round_budget.h"
 
 namespace shoal {
@@ -25,9 +26,15 @@ std::vector<Session> who_takes_part(const StageView& view, bool step_round) {
     able.push_back(session);
     if (view.blames.reliable(*member) && (step_round || !view.detector.away(*member))) reliable.push_back(session);
   }
-  if (2 * reliable.size() > ready.size() && parts_fit(view.payload, reliable.size())) return reliable;
+  if (2 * reliable.size() > ready.size() && parts_fit(view.payload, reliable.size(), reliable.size())) return reliable;
   if (2 * able.size() > ready.size()) return able;
   return {};
+}
+
+RoundOwners who_owns(const StageView& view, const std::vector<Session>& members) {
+  const std::vector<bool> direct(members.size(), true);
+  const RoundOwners owners = choose_owners(direct, view.blames.apart(members), owners_needed(view.payload));
+  return owners.empty() ? all_own(members.size()) : owners;
 }
 
 bool leaver_waits(const StageView& view) {

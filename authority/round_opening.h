@@ -7,6 +7,7 @@
 #include "authority/failure_detector.h"
 #include "authority/round_blames.h"
 #include "authority/stage_line.h"
+#include "sync/round_owners.h"
 
 namespace shoal {
 
@@ -24,6 +25,8 @@ struct StageView {
 // anchor, and go on without those that are away: in a large stage somebody always is, and each would hold the others
 // until its membership time is over. In the order of the sessions, which all members share.
 std::vector<Session> who_takes_part(const StageView& view, bool step_round);
+// Who of them own the round's parts. Where too few meet all, all of them do: that attempt shows who is to be left out.
+RoundOwners who_owns(const StageView& view, const std::vector<Session>& members);
 // Somebody asked to leave and could take part in a round at once.
 bool leaver_waits(const StageView& view);
 // What the members that could take part have settled comes to `round_targets` for each of them, or to anything where

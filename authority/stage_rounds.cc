@@ -43,7 +43,7 @@ bool StageRounds::diloco_active() const {
 // ---- opening ----
 
 bool StageRounds::enough_for_parts(std::size_t members) {
-  const bool fit = parts_fit(times_.payload(), members);
+  const bool fit = parts_fit(times_.payload(), members, members);
   if (!fit && !too_few_said_)
     log_warning("stage ", line_.stage, ": a round among ", members, " replicas would send ",
                 part_bytes(times_.payload(), members) >> 20, " MiB at a time, and a transfer has at most ",
@@ -68,6 +68,7 @@ void StageRounds::maybe_open() {
   if (times_.hold_rounds() && somebody_fetches(view())) return;
   const Step* step = course_.step_after(line_.step_done);
   if (step == nullptr && !diloco_due()) return;
+  blames_.bring_back(owners_needed(times_.payload()));
   std::vector<Session> able = who_takes_part(view(), step != nullptr);
   if (!able.empty() && enough_for_parts(able.size())) open_round(step, std::move(able));
 }
@@ -81,8 +82,9 @@ void StageRounds::open_round(const Step* step, std::vector<Session> members) {
   if (step != nullptr) open.step = step->step;
   open.fragment = line_.fragment_opened = 0;  // the only one that a line has
   open.base = line_.fragments[open.fragment].version;
+  open.owners = who_owns(view(), members);
   open.members = std::move(members);
-  const Duration budget = times_.budget(open.members.size());
+  const Duration budget = times_.budget(open.members.size(), open.owners.size());
   open.budget_ms = static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(budget).count());
   open.last = step == nullptr && last_.wanted();
   open.run_targets = step != nullptr ? step->run_targets : course_.status().run_targets;
@@ -146,8 +148,10 @@ void StageRounds::on_report(const Remote& from, const RoundReport& report) {
     case ReportKind::kWaiting:
       if (!report.silent) return;  // for whom, it does not say
       member->waiting = {*report.silent, loop_.now()};
+      member->lacks_piece = !report.sum;
       return check_stall();
     case ReportKind::kFailed:
+      member->lacks_piece = report.silent && !report.sum;
       if (!std::exchange(member->failed, true)) return on_failed(from, report);
   }
   try_decide(false);
@@ -283,7 +287,7 @@ void StageRounds::commit(const Digest& digest) {
     if (round.agrees_on(session, digest)) member->version = commit.version;
   }
   if (round.open.last) last_.on_commit(loop_.now() + times_.to_fetch());
-  times_.note_round(round.members.size(), loop_.now() - round.sent_at);
+  times_.note_round(round.members.size(), round.open.owners.size(), loop_.now() - round.sent_at);
   blames_.on_commit(round, digest);
   log_.decide(LogCommit{commit, port_.paths_logged()}, [this, commit, among = round.open.members] {
     line_.last_commit_sent = commit;
@@ -299,7 +303,7 @@ void StageRounds::commit(const Digest& digest) {
 
 void StageRounds::abandon(const std::string& reason) {
   const OpenRound round = take_round();
-  blames_.on_abandon(round);
+  blames_.on_abandon(round, owners_needed(times_.payload()));
   loop_.post(lifetime_.guard([this] {
     if (!course_.is_over() && !diloco_active()) blames_.end_left_out();
   }));

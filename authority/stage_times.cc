@@ -21,9 +21,9 @@ std::uint64_t StageTimes::payload() const {
   return stage_.value < options_.payload_bytes.size() ? options_.payload_bytes[stage_.value] : 0;
 }
 
-Duration StageTimes::of_bytes(std::size_t members) const {
+Duration StageTimes::of_bytes(std::size_t members, std::size_t owners) const {
   if (options_.round_budget > Duration(0)) return options_.round_budget;
-  return round_budget(payload(), members, slowest_rate_);
+  return round_budget(payload(), members, owners, slowest_rate_);
 }
 
 Duration StageTimes::of_jobs() const {
@@ -42,14 +42,14 @@ Duration StageTimes::to_contribute(Duration budget) const {
 // may be slower than any that a round went over.
 Duration StageTimes::to_serve() const {
   constexpr std::size_t kTwo = 2;  // each of so many sends in a round as much as it brings
-  const Duration of_state = round_budget((1 + traits_of(options_.rule).shared_arrays) * payload(), kTwo, 0);
+  const Duration of_state = round_budget((1 + traits_of(options_.rule).shared_arrays) * payload(), kTwo, kTwo, 0);
   return std::max(to_fetch(), of_state + options_.membership) + detector_.start_patience();
 }
 
-void StageTimes::note_round(std::size_t members, Duration took) {
+void StageTimes::note_round(std::size_t members, std::size_t owners, Duration took) {
   const double seconds = seconds_of(took);
   if (stage_.value >= options_.payload_bytes.size() || members < 2 || seconds <= 0) return;
-  const double rate = static_cast<double>(round_bytes(payload(), members)) / seconds;
+  const double rate = static_cast<double>(round_bytes(payload(), members, owners)) / seconds;
   slowest_rate_ = slowest_rate_ > 0 ? std::min(slowest_rate_, rate) : rate;
 }
 

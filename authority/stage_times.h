@@ -24,15 +24,15 @@ class StageTimes {
 
   // ---- how long things may take ----
   std::uint64_t payload() const;  // bytes of what a member brings; 0: not known
-  Duration budget(std::size_t members) const { return of_bytes(members) + of_jobs(); }
+  Duration budget(std::size_t members, std::size_t owners) const { return of_bytes(members, owners) + of_jobs(); }
   // In which everybody must have contributed, of a round with this budget.
   Duration to_contribute(Duration budget) const;
   // In which a member that fetches the state must have it: after that nothing waits for it.
-  Duration to_fetch() const { return of_bytes(2) + of_jobs() + options_.membership; }
+  Duration to_fetch() const { return of_bytes(2, 2) + of_jobs() + options_.membership; }
   // In which a member must serve that can fetch the state: after that it keeps a place that it never fills.
   Duration to_serve() const;
   // A round was committed that took so long.
-  void note_round(std::size_t members, Duration took);
+  void note_round(std::size_t members, std::size_t owners, Duration took);
 
   // ---- members on their way ----
   // `in_round`: the stage has an open round.
@@ -44,7 +44,7 @@ class StageTimes {
   std::vector<Session> squatters(const StageLine& line, Duration patience, bool over) const;
 
  private:
-  Duration of_bytes(std::size_t members) const;
+  Duration of_bytes(std::size_t members, std::size_t owners) const;
   // What a round's members may need until their devices are free for it: it takes its turns between their jobs.
   Duration of_jobs() const;
   void note_fetch(MemberState& member, const Beat& beat, Version newest, bool in_round);

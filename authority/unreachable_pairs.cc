@@ -16,53 +16,91 @@ std::set<UnreachablePairs::Key> UnreachablePairs::note(std::span<const Blame> bl
     pair.malformed = blame.malformed;
     if (blamed.insert(key).second) ++pair.attempts;
   }
-  // In a row: a pair that was not blamed this time begins anew, but for those that rest or were tried before.
-  std::erase_if(pairs_, [&](const auto& entry) { return !entry.second.out && !blamed.contains(entry.first); });
+  // In a row: a pair that was not blamed this time begins anew, but for those that were settled before.
+  std::erase_if(pairs_, [&](const auto& entry) { return !entry.second.settled && !blamed.contains(entry.first); });
   for (auto& [key, pair] : pairs_)
     if (!blamed.contains(key)) pair.attempts = 0;
   return blamed;
 }
 
-std::vector<UnreachablePairs::LeftOut> UnreachablePairs::on_attempt_failed(
-    std::span<const Blame> blames, const std::function<std::uint64_t(const PeerId&)>& settled, TimePoint now) {
-  std::set<Key> open = note(blames);
-  std::erase_if(open, [&](const Key& key) {
-    const Pair& pair = pairs_.at(key);
-    return pair.attempts < kAttempts && !pair.out;
-  });
-  std::vector<LeftOut> out;
-  while (!open.empty()) {
+std::size_t UnreachablePairs::meeting_all(const std::set<PeerId>& peers, TimePoint now) const {
+  std::set<PeerId> others;
+  for (const auto& [key, pair] : pairs_)
+    if (pair.unmet(now) && peers.contains(key.first) && peers.contains(key.second))
+      others.insert({key.first, key.second});
+  return peers.size() - others.size();
+}
+
+std::vector<UnreachablePairs::Settled> UnreachablePairs::on_attempt_failed(
+    std::span<const Blame> blames, const std::set<PeerId>& members, std::size_t owners,
+    const std::function<std::uint64_t(const PeerId&)>& settled, TimePoint now) {
+  for (const Key& key : note(blames)) {
+    Pair& pair = pairs_.at(key);
+    if (pair.attempts < kAttempts && !pair.settled) continue;
+    pair.settled = true;
+    pair.until = now + pair.rest.next();
+  }
+  std::map<Key, Duration> open;  // with those of before, to which the new ones come
+  for (const auto& [key, pair] : pairs_)
+    if (pair.settled && now < pair.until && members.contains(key.first) && members.contains(key.second))
+      open[key] = pair.until - now;
+  std::vector<Settled> made;
+  for (std::set<PeerId> in = members;;) {
+    const bool met = meeting_all(in, now) >= owners;
     std::map<PeerId, std::uint32_t> votes;
-    for (const Key& key : open) {
-      votes[key.first] += pairs_.at(key).blames_first;
-      votes[key.second] += pairs_.at(key).blames_second;
+    for (const auto& [key, rest] : open) {
+      const Pair& pair = pairs_.at(key);
+      if (met && !pair.malformed) continue;
+      votes[key.first] += pair.blames_first;
+      votes[key.second] += pair.blames_second;
     }
+    if (votes.empty()) break;
     // A peer that was left out before stays so: another choice would make the other one miss rounds too.
     const auto rank = [&](const PeerId& peer) {
       const bool before =
-          std::any_of(open.begin(), open.end(), [&](const Key& key) { return pairs_.at(key).out == peer; });
+          std::any_of(open.begin(), open.end(), [&](const auto& one) { return pairs_.at(one.first).out == peer; });
       return std::tuple(!before, UINT32_MAX - votes.at(peer), settled(peer), peer);
     };
     PeerId chosen = votes.begin()->first;
     for (const auto& [peer, count] : votes)
       if (rank(peer) < rank(chosen)) chosen = peer;
-    LeftOut entry{chosen, {}, Duration(0), false};
-    for (auto at = open.begin(); at != open.end();) {
-      if (at->first != chosen && at->second != chosen) {
-        ++at;
-        continue;
-      }
-      Pair& pair = pairs_.at(*at);
+    Settled entry{chosen, {}};
+    std::erase_if(open, [&](const auto& one) {
+      const auto& [first, second] = one.first;
+      if (first != chosen && second != chosen) return false;
+      Pair& pair = pairs_.at(one.first);
       pair.out = chosen;
-      const Duration rest = pair.rest.next();
-      pair.until = now + rest;
-      if (rest > entry.rest) entry = {chosen, at->first == chosen ? at->second : at->first, rest, pair.malformed};
-      at = open.erase(at);
-    }
-    out.push_back(entry);
+      if (one.second > entry.rest) entry = {chosen, first == chosen ? second : first, one.second, pair.malformed};
+      return true;
+    });
+    in.erase(chosen);
+    made.push_back(entry);
+  }
+  for (const auto& [key, rest] : open) {
+    pairs_.at(key).out.reset();
+    if (pairs_.at(key).attempts > 0) made.push_back({key.first, key.second, rest, false, false});
   }
   make_room();
-  return out;
+  return made;
+}
+
+std::vector<PeerId> UnreachablePairs::bring_back(const std::set<PeerId>& present, std::size_t owners, TimePoint now) {
+  std::set<PeerId> all = present, back;
+  for (const auto& [key, pair] : pairs_)
+    if (pair.out && pair.unmet(now)) back.insert(*pair.out);
+  if (back.empty()) return {};
+  all.insert(back.begin(), back.end());
+  if (meeting_all(all, now) < owners) return {};
+  for (auto& [key, pair] : pairs_)
+    if (pair.unmet(now)) pair.out.reset();
+  return {back.begin(), back.end()};
+}
+
+std::vector<std::pair<PeerId, PeerId>> UnreachablePairs::apart(TimePoint now) const {
+  std::vector<Key> apart;
+  for (const auto& [key, pair] : pairs_)
+    if (!pair.out && pair.unmet(now)) apart.push_back(key);
+  return apart;
 }
 
 void UnreachablePairs::make_room() {
@@ -71,11 +109,14 @@ void UnreachablePairs::make_room() {
                                   [](const auto& a, const auto& b) { return a.second.until < b.second.until; }));
 }
 
-void UnreachablePairs::on_commit(const std::set<PeerId>& agreed, const std::set<PeerId>& present) {
+void UnreachablePairs::on_commit(const std::set<PeerId>& agreed, const std::set<PeerId>& owners,
+                                 const std::set<PeerId>& present) {
   std::erase_if(pairs_, [&](const auto& entry) {
     const auto& [first, second] = entry.first;
     const std::optional<PeerId>& out = entry.second.out;
-    if (!out) return true;  // not in a row any more
+    if (!entry.second.settled) return true;  // not in a row any more
+    if (!out)
+      return agreed.contains(first) && agreed.contains(second) && (owners.contains(first) || owners.contains(second));
     const PeerId& other = *out == first ? second : first;
     return agreed.contains(*out) && (agreed.contains(other) || !present.contains(other));
   });
@@ -89,7 +130,6 @@ void UnreachablePairs::on_gone(const PeerId& peer) {
   for (auto& [key, pair] : pairs_) {
     if (!pair.out || pair.out == peer || (key.first != peer && key.second != peer)) continue;
     pair.out.reset();
-    pair.attempts = kAttempts - 1;
   }
 }
 

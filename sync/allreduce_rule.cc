@@ -15,8 +15,8 @@ class AllreduceRule final : public OuterRule {
  public:
   explicit AllreduceRule(const AllreduceOptions& options) : options_(options) {}
   RuleId id() const override { return RuleId::kAllreduce; }
-  std::unique_ptr<PayloadSum> make_sum(Bytes own, std::size_t members, std::size_t self) const override {
-    return make_dense_sum(options_.exact ? DenseSum::kExactSum : DenseSum::kSum, std::move(own), members, self);
+  std::unique_ptr<PayloadSum> make_sum(Bytes own, std::size_t parts) const override {
+    return make_dense_sum(options_.exact ? DenseSum::kExactSum : DenseSum::kSum, std::move(own), parts);
   }
   std::vector<ArenaRole> shared_roles() const override { return {ArenaRole::kMoment1, ArenaRole::kMoment2}; }
   std::vector<ArenaRole> candidate_roles() const override {

@@ -13,12 +13,11 @@ namespace {
 
 class CodedPayloadSum final : public PayloadSum {
  public:
-  CodedPayloadSum(const Codec& codec, DenseSum how, Bytes own, std::size_t members, std::size_t self)
+  CodedPayloadSum(const Codec& codec, DenseSum how, Bytes own, std::size_t parts)
       : codec_(codec),
-        self_(self),
-        members_(members),
+        parts_(parts),
         values_(own.size() / sizeof(float)),
-        dense_(make_dense_sum(how, std::move(own), members, self)) {}
+        dense_(make_dense_sum(how, std::move(own), parts)) {}
 
   std::uint64_t own_bytes() const override { return dense_->own_bytes(); }
   Bytes part(std::size_t index) const override { return encoded(dense_->part(index), index); }
@@ -37,7 +36,7 @@ class CodedPayloadSum final : public PayloadSum {
     return dense_->agreement(index, values, weight, total);
   }
 
-  Bytes finish() override { return encoded(dense_->finish(), self_); }
+  Bytes finish(std::size_t index) override { return encoded(dense_->finish(index), index); }
   void take(std::size_t index, const Bytes& values) override { dense_->take(index, values); }
   Bytes result() override { return dense_->result(); }
 
@@ -54,7 +53,7 @@ class CodedPayloadSum final : public PayloadSum {
   }
 
   Result<Bytes> decoded(std::size_t index, const Bytes& piece) const {
-    const std::size_t count = part_range(values_, members_, index).size();
+    const std::size_t count = part_range(values_, parts_, index).size();
     if (count == 0 && piece.empty()) return Bytes();
     SHOAL_ASSIGN(const FrameHeader header, parse_frame_header(piece.view()));
     if (header.codec != codec_.id() || header.shape != Shape{static_cast<std::int64_t>(count)})
@@ -66,15 +65,14 @@ class CodedPayloadSum final : public PayloadSum {
   }
 
   const Codec& codec_;
-  const std::size_t self_, members_, values_;
+  const std::size_t parts_, values_;
   std::unique_ptr<PayloadSum> dense_;
 };
 
 }  // namespace
 
-std::unique_ptr<PayloadSum> make_coded_sum(CodecId codec, DenseSum how, Bytes own, std::size_t members,
-                                           std::size_t self) {
-  return std::make_unique<CodedPayloadSum>(codec_for(codec), how, std::move(own), members, self);
+std::unique_ptr<PayloadSum> make_coded_sum(CodecId codec, DenseSum how, Bytes own, std::size_t parts) {
+  return std::make_unique<CodedPayloadSum>(codec_for(codec), how, std::move(own), parts);
 }
 
 }  // namespace shoal

@@ -19,8 +19,7 @@ constexpr std::size_t kJudgedValues = 256;  // the mean of fewer may differ that
 
 class DensePayloadSum final : public PayloadSum {
  public:
-  DensePayloadSum(DenseSum how, Bytes own, std::size_t members, std::size_t self)
-      : how_(how), own_(std::move(own)), members_(members), own_floats_(range(self).size()), taken_(members) {
+  DensePayloadSum(DenseSum how, Bytes own, std::size_t parts) : how_(how), own_(std::move(own)), taken_(parts) {
     SHOAL_CHECK_EQ(own_.size() % sizeof(float), 0u);
   }
 
@@ -62,8 +61,8 @@ class DensePayloadSum final : public PayloadSum {
   }
 
   // Block by block, so that the doubles stay in the cache.
-  Bytes finish() override {
-    Buffer buffer(own_floats_ * sizeof(float));
+  Bytes finish(std::size_t index) override {
+    Buffer buffer(range(index).size() * sizeof(float));
     const std::span<float> out = buffer.as<float>();
     std::array<double, 1024> sum;
     for (std::size_t at = 0; at < out.size(); at += sum.size()) {
@@ -84,7 +83,7 @@ class DensePayloadSum final : public PayloadSum {
 
   Bytes result() override {
     Buffer buffer(own_.size());
-    for (std::size_t i = 0; i < members_; ++i) {
+    for (std::size_t i = 0; i < taken_.size(); ++i) {
       const Bytes part = std::exchange(taken_[i], {});
       if (!part.empty()) std::memcpy(buffer.data() + range(i).begin * sizeof(float), part.data(), part.size());
     }
@@ -100,27 +99,25 @@ class DensePayloadSum final : public PayloadSum {
   double factor_of(std::uint64_t weight, std::uint64_t total) const {
     return how_ == DenseSum::kWeightedMean ? static_cast<double>(weight) / static_cast<double>(total) : 1.0;
   }
-  PartRange range(std::size_t index) const { return part_range(own_.size() / sizeof(float), members_, index); }
+  PartRange range(std::size_t index) const { return part_range(own_.size() / sizeof(float), taken_.size(), index); }
 
   DenseSum how_;
   Bytes own_;
-  std::size_t members_;
-  std::size_t own_floats_;    // of our part
   std::vector<Added> added_;  // to our part
   std::vector<Bytes> taken_;  // sums, by part
 };
 
 }  // namespace
 
-PartRange part_range(std::size_t count, std::size_t members, std::size_t part) {
-  const std::size_t base = count / members, longer = count % members;
+PartRange part_range(std::size_t count, std::size_t parts, std::size_t part) {
+  const std::size_t base = count / parts, longer = count % parts;
   const std::size_t begin = part * base + std::min(part, longer);
   return {begin, begin + base + (part < longer ? 1 : 0)};
 }
 
-std::unique_ptr<PayloadSum> make_dense_sum(DenseSum how, Bytes own, std::size_t members, std::size_t self) {
-  SHOAL_CHECK_LT(self, members);
-  return std::make_unique<DensePayloadSum>(how, std::move(own), members, self);
+std::unique_ptr<PayloadSum> make_dense_sum(DenseSum how, Bytes own, std::size_t parts) {
+  SHOAL_CHECK(parts > 0);
+  return std::make_unique<DensePayloadSum>(how, std::move(own), parts);
 }
 
 std::span<const float> dense_values(const Bytes& bytes) {

@@ -11,10 +11,10 @@ class DilocoRule final : public OuterRule {
  public:
   explicit DilocoRule(const DilocoOptions& options) : options_(options) {}
   RuleId id() const override { return RuleId::kDiloco; }
-  std::unique_ptr<PayloadSum> make_sum(Bytes own, std::size_t members, std::size_t self) const override {
+  std::unique_ptr<PayloadSum> make_sum(Bytes own, std::size_t parts) const override {
     const DenseSum how = options_.sum ? DenseSum::kExactSum : DenseSum::kWeightedMean;
-    if (options_.payload == CodecId::kRaw) return make_dense_sum(how, std::move(own), members, self);
-    return make_coded_sum(options_.payload, how, std::move(own), members, self);
+    if (options_.payload == CodecId::kRaw) return make_dense_sum(how, std::move(own), parts);
+    return make_coded_sum(options_.payload, how, std::move(own), parts);
   }
   std::vector<ArenaRole> shared_roles() const override { return {ArenaRole::kOuterMomentum}; }
   std::vector<ArenaRole> candidate_roles() const override { return {ArenaRole::kCandidateOuter}; }

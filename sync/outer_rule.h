@@ -36,8 +36,8 @@ class OuterRule {
   virtual ~OuterRule() = default;
   virtual RuleId id() const = 0;
   bool every_step() const { return traits_of(id()).every_step; }  // a window belongs to one step, a round to one window
-  // How the payloads of one round become one; `own` = what contribute() brought.
-  virtual std::unique_ptr<PayloadSum> make_sum(Bytes own, std::size_t members, std::size_t self) const = 0;
+  // How the payloads of one round become one; `own` = what contribute() brought, cut into so many parts.
+  virtual std::unique_ptr<PayloadSum> make_sum(Bytes own, std::size_t parts) const = 0;
   // What this member brings. Takes the snapshot that the round is about. A member without work brings weight 0 and
   // zeros. ERRORS: kBusy (diloco: an earlier shift is not applied yet and cannot be now: try again when entries have
   // settled), kNonFinite (nothing of it may travel), kUnsupported (a fragment, of a rule that takes all at once).

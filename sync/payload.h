@@ -21,10 +21,10 @@ struct Payload {
   CountTag tag = 0;
 };
 
-// The sum of one round's payloads at one member. A payload is cut into one part a member; the owner of a part adds the
-// pieces of all members in their order, so that a part is summed in one place; the sums of all parts are the result.
-// Calls: open every piece of our part, then add each, then finish; open the sum of every part, then take each; then
-// result. All of them go through whole parts: of large payloads never on a loop.
+// The sum of one round's payloads at one member. A payload is cut into one part an owner (sync/round_owners.h), which
+// adds the pieces of all members in their order, so that a part is summed in one place; the sums of all parts are the
+// result. Calls: open every piece of our part, then add each, then finish; open the sum of every part, then take each;
+// then result. All of them go through whole parts: of large payloads never on a loop.
 class PayloadSum {
  public:
   virtual ~PayloadSum() = default;
@@ -40,14 +40,14 @@ class PayloadSum {
   virtual double size_of(const Bytes& values) const = 0;
   // The same of part `index` of what this member brings, before it is coded.
   virtual double own_size(std::size_t index) const = 0;
-  // Adds `scale` times a piece of our own part. `weight` > 0: members without work are left out; `total`: of all
-  // members.
+  // Adds `scale` times a piece, of the one part that we own. `weight` > 0: members without work are left out; `total`:
+  // of all members.
   virtual void add(const Bytes& values, std::uint64_t weight, std::uint64_t total, double scale) = 0;
   // How far the sum of part `index` agrees with what this member brought to it: (own, sum) / (own, own contribution),
   // so that 1 is a sum in which the others' pieces neither help nor hinder; 0: it says nothing. `weight` is ours.
   virtual double agreement(std::size_t index, const Bytes& values, std::uint64_t weight, std::uint64_t total) const = 0;
-  // The sum of our own part, as it travels: what the others open.
-  virtual Bytes finish() = 0;
+  // What was added, the sum of part `index`, as it travels: what the others open.
+  virtual Bytes finish(std::size_t index) = 0;
   // The sum of part `index`, our own included.
   virtual void take(std::size_t index, const Bytes& values) = 0;
   // REQUIRES: every part was taken. Once.
@@ -58,8 +58,8 @@ struct PartRange {
   std::size_t begin = 0, end = 0;
   std::size_t size() const { return end - begin; }
 };
-// Equal parts; the first `count % members` are one longer; empty when there are more members than values.
-PartRange part_range(std::size_t count, std::size_t members, std::size_t part);
+// Equal parts; the first `count % parts` are one longer; empty when there are more parts than values.
+PartRange part_range(std::size_t count, std::size_t parts, std::size_t part);
 
 // ---- dense: an array of floats of the same length at every member, cut into equal parts ----
 enum class DenseSum : std::uint8_t {
@@ -67,12 +67,11 @@ enum class DenseSum : std::uint8_t {
   kExactSum,      // the same, of executors of whole numbers: no piece is scaled
   kWeightedMean,  // sum(weight * values) / sum(weight)
 };
-// Added in doubles, in member order. REQUIRES: self < members, whole floats.
-std::unique_ptr<PayloadSum> make_dense_sum(DenseSum how, Bytes own, std::size_t members, std::size_t self);
+// Added in doubles, in the order of add(). REQUIRES: parts > 0, whole floats.
+std::unique_ptr<PayloadSum> make_dense_sum(DenseSum how, Bytes own, std::size_t parts);
 // The same, but pieces and sums travel as frames of `codec`. Of `own`, and of what result() gives, the bytes are
 // floats. REQUIRES: as above, and a codec without bases.
-std::unique_ptr<PayloadSum> make_coded_sum(CodecId codec, DenseSum how, Bytes own, std::size_t members,
-                                           std::size_t self);
+std::unique_ptr<PayloadSum> make_coded_sum(CodecId codec, DenseSum how, Bytes own, std::size_t parts);
 // REQUIRES: whole floats, aligned, as those of a Buffer are.
 std::span<const float> dense_values(const Bytes& bytes);
 

@@ -8,8 +8,6 @@
 namespace shoal {
 namespace {
 
-constexpr std::size_t kJudged = 3;  // so many have a median that one of them does not make
-
 template <class T>
 T lower_median(std::vector<T> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
@@ -84,12 +82,13 @@ std::vector<double> clip_factors(const std::vector<PieceSize>& pieces) {
   return factors;
 }
 
-std::optional<RefusedPiece> refused_sum(const std::vector<SumBeside>& sums, std::size_t self) {
+std::optional<RefusedPiece> refused_sum(const std::vector<SumBeside>& sums, std::size_t members,
+                                        std::optional<std::size_t> own) {
   const std::optional<double> median = median_ratio(sums);
-  const double allowed = 2 * std::sqrt(static_cast<double>(sums.size()));
+  const double allowed = 2 * std::sqrt(static_cast<double>(members));
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const SumBeside& sum = sums[i];
-    if (i == self || sum.own_size <= 0) continue;
+    if (i == own || sum.own_size <= 0) continue;
     const double times = sum.size / sum.own_size;
     if (times > kRefusedFactor)
       return RefusedPiece{i, too_large_error(times, "what this member brought", kRefusedFactor)};

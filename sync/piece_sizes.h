@@ -29,9 +29,10 @@ struct PieceSize {
 // target of its weight. Honest members differ by the root of the number of their steps, about.
 inline constexpr double kRefusedFactor = 64;
 inline constexpr double kClipFactor = 2;
+inline constexpr std::size_t kJudged = 3;  // so many have a median that one of them does not make
 
 struct RefusedPiece {
-  std::size_t member = 0;
+  std::size_t at = 0;  // among those that were judged
   Error error;
 };
 // The first piece, `self`'s aside, that is refused.
@@ -48,7 +49,8 @@ struct SumBeside {
   // product with our piece / product of our contribution with it; 0: it says nothing
   double agreement = 0;
 };
-// The first sum, by owner and `self`'s aside, that cannot be one. `sums`: of every part.
-std::optional<RefusedPiece> refused_sum(const std::vector<SumBeside>& sums, std::size_t self);
+// The first sum, `own` aside, that cannot be one of the pieces of so many members. `sums`: of every part.
+std::optional<RefusedPiece> refused_sum(const std::vector<SumBeside>& sums, std::size_t members,
+                                        std::optional<std::size_t> own);
 
 }  // namespace shoal

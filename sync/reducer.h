@@ -2,10 +2,10 @@
 // Adds the payloads of a round's members: reduce-scatter, then all-gather. Pure bookkeeping, no I/O, no clock; what the
 // bytes mean and how they are added is the rule's (sync/payload.h).
 //
-// Vocabulary: a round has N members in list order; a payload is cut into N parts, part p belongs to member p. Phase 0:
-// every member sends part p of its payload to member p, which adds the N pieces in member order. Phase 1: the owner
-// sends the sum of its part to all. Every part is added up in one place, so all members end with identical bits.
-// Weights and tags travel with every piece and are summed.
+// Vocabulary: a round has N members in list order, and of these O owners (sync/round_owners.h); a payload is cut into O
+// parts, part p belongs to owner p. Phase 0: every member sends part p of its payload to owner p, which adds the N
+// pieces in member order. Phase 1: the owner sends the sum of its part to all. Every part is added up in one place, so
+// all members end with identical bits. Weights and tags travel with every piece and are summed.
 //
 // What a single member may do to the result: sync/piece_sizes.h.
 //
@@ -23,6 +23,7 @@
 #include "common/bytes.h"
 #include "common/result.h"
 #include "sync/payload.h"
+#include "sync/round_owners.h"
 
 namespace shoal {
 
@@ -34,8 +35,9 @@ class Reducer {
     std::uint64_t bytes = 0;  // that it goes through
     std::function<void()> job;
   };
-  // `weight` and `tag` are those of our own payload, which `sum` was made with. REQUIRES: members > 0, self < members.
-  Reducer(std::size_t members, std::size_t self, std::unique_ptr<PayloadSum> sum, std::uint64_t weight, CountTag tag);
+  // `weight` and `tag` are those of our own payload, which `sum` was made with. REQUIRES: self < members,
+  // are_owners().
+  Reducer(RoundShape shape, std::unique_ptr<PayloadSum> sum, std::uint64_t weight, CountTag tag);
 
   struct Piece {
     std::uint64_t weight = 0;
@@ -44,20 +46,21 @@ class Reducer {
   };
   // Before anything else: what piece_for() gives.
   Work cut();
-  Piece piece_for(std::size_t member) const;  // phase 0, what `member` must get from us
+  Piece piece_for(std::size_t part) const;  // phase 0, what the part's owner must get from us
 
-  // Phase 0: `from`'s piece of our part. Repeats are ignored.
+  // Phase 0: `from`'s piece of our part. Repeats are ignored, and all where we own none.
   void add(std::size_t from, Piece piece);
-  // Every piece is here and not summed yet.
-  bool own_part_due() const { return missing_pieces_ == 0 && !parts_[self_]; }
+  // We own a part, and every piece of it is here and not summed yet.
+  bool own_part_due() const { return own_part_ && missing_pieces_ == 0 && !parts_[*own_part_]; }
   // Checks and adds them. REQUIRES: own_part_due().
   Work sum_own_part();
   // Phase 1, what everybody must get from us. ERRORS: those of PayloadSum::open; then failed() is whose piece it was.
   // REQUIRES: sum_own_part() ran. Once.
   Result<Piece> take_own_part();
-  // Phase 1: the summed part of `owner`. Repeats are ignored.
-  void take(std::size_t owner, Piece piece);
+  // Phase 1: the sum of `part`. Repeats are ignored.
+  void take(std::size_t part, Piece piece);
   bool complete() const { return missing_parts_ == 0; }
+  bool lacks_piece() const { return missing_pieces_ > 0; }
   // The first member that we still wait for.
   std::optional<std::size_t> missing() const;
   // Checks the parts and puts them together. REQUIRES: complete().
@@ -71,7 +74,7 @@ class Reducer {
   // What jobs work on: theirs while one runs.
   struct Desk {
     std::unique_ptr<PayloadSum> sum;
-    std::vector<Bytes> cut;         // by member
+    std::vector<Bytes> cut;         // by part
     std::vector<double> own_sizes;  // of these, as PayloadSum::size_of
     Result<Bytes> made = Bytes();
     std::optional<std::size_t> failed;
@@ -79,16 +82,18 @@ class Reducer {
   };
   using Pieces = std::vector<std::optional<Piece>>;
   static std::uint64_t bytes_of(const Pieces& pieces);
+  bool of_the_same_pieces() const;  // by weight and tag of every sum
 
-  std::size_t members_, self_;
+  RoundShape shape_;
+  std::optional<std::size_t> own_part_;
   std::uint64_t own_weight_;
   CountTag own_tag_;
   std::shared_ptr<Desk> desk_;
   Pieces pieces_;  // of our part, by member, ours aside; empty once they are being summed
-  Pieces parts_;   // sums, by owner
+  Pieces parts_;   // sums
   std::size_t missing_pieces_, missing_parts_;
-  std::uint64_t weight_ = 0;  // sums, valid when no piece is missing
-  CountTag tag_ = 0;
+  std::uint64_t weight_;  // sums, valid when no piece is missing; of a member that owns nothing, when no part is
+  CountTag tag_;
 };
 
 }  // namespace shoal

@@ -42,7 +42,7 @@ struct Round::State {
 
   Phase phase = Phase::kIdle;
   RoundOpen open;
-  std::size_t self_index = 0;
+  RoundShape shape;
   std::optional<Reducer> reducer;
   bool working = false;              // on whole parts
   std::vector<RoundReport> reports;  // sent for this round, to be repeated
@@ -86,12 +86,14 @@ struct Round::State {
   void start(const RoundOpen& next) {
     const auto at = std::find(next.members.begin(), next.members.end(), self);
     open = next;
-    self_index = static_cast<std::size_t>(at - next.members.begin());
+    shape = {open.members.size(), static_cast<std::size_t>(at - next.members.begin()), open.owners};
     phase = Phase::kContributing;
     working = false;
     ++generation;
     budget_timer = loop.after(std::chrono::milliseconds(open.budget_ms), guarded([this] { on_budget_over(); }));
     if (host.rule(open.rule) == nullptr) return fail(std::nullopt, "this run has no such rule");
+    if (!are_owners(open.owners, open.members.size()))
+      return fail(std::nullopt, "its owners are not some of its members, each once and in their order");
     host.contribute(open, guarded([this](Result<RoundHost::Contribution> result) { contributed(std::move(result)); }));
   }
 
@@ -105,8 +107,9 @@ struct Round::State {
   void fail(std::optional<Session> silent, std::string reason, std::optional<Session> malformed = {}) {
     phase = Phase::kFailed;
     stop_timer();
-    reducer.reset();
     RoundReport message;
+    message.sum = silent && reducer && !reducer->lacks_piece();
+    reducer.reset();
     message.kind = ReportKind::kFailed;
     message.silent = silent;
     message.malformed = malformed;
@@ -129,14 +132,13 @@ struct Round::State {
     message.entries = std::move(result->entries);
     report(std::move(message));
     phase = Phase::kReducing;
-    const std::size_t members = open.members.size();
-    const std::uint64_t part_bytes = result->payload.bytes.size() / members + 1;
-    reducer.emplace(members, self_index,
-                    host.rule(open.rule)->make_sum(std::move(result->payload.bytes), members, self_index),
+    const std::uint64_t part_bytes = result->payload.bytes.size() / shape.parts() + 1;
+    reducer.emplace(shape, host.rule(open.rule)->make_sum(std::move(result->payload.bytes), shape.parts()),
                     result->payload.weight, result->payload.tag);
     work_aside(reducer->cut(), [this, part_bytes] {
-      for (std::size_t i = 0; i < open.members.size(); ++i)
-        if (i != self_index) send_piece(i, 0, i, reducer->piece_for(i));
+      for (std::size_t part = 0; part < shape.parts(); ++part)
+        if (const std::size_t owner = shape.owners[part]; owner != shape.self)
+          send_piece(owner, 0, part, reducer->piece_for(part));
       watch.start(loop.now(), part_bytes);
       look();
       use_early_parts();
@@ -162,7 +164,7 @@ struct Round::State {
     if (phase != Phase::kReducing) return;
     const TimePoint now = loop.now();
     for (std::size_t i = 0; i < open.members.size(); ++i)
-      if (i != self_index) {
+      if (shape.meets(i)) {
         const RoundHost::Carried carried = host.carried(open.members[i]);
         watch.look(i, carried.bytes, carried.bytes_per_second, now);
       }
@@ -177,6 +179,7 @@ struct Round::State {
     const std::optional<std::size_t> missing = reducer->missing();
     if (!missing) return;  // all is here and being put together
     waiting.silent = open.members[*missing];
+    waiting.sum = !reducer->lacks_piece();
     host.send_to_authority(std::move(waiting));
   }
 
@@ -202,9 +205,10 @@ struct Round::State {
     const auto at = std::find(open.members.begin(), open.members.end(), arrived.from);
     if (at == open.members.end() || arrived.from == self) return;
     const std::size_t from = static_cast<std::size_t>(at - open.members.begin());
-    if (arrived.part.part != (arrived.part.phase == 0 ? self_index : from)) return;
+    const std::optional<std::size_t> part = shape.part_of(arrived.part.phase == 0 ? shape.self : from);
+    if (!part || arrived.part.part != part) return;
     Reducer::Piece piece{arrived.part.weight, arrived.part.tag, arrived.frame};
-    arrived.part.phase == 0 ? reducer->add(from, std::move(piece)) : reducer->take(from, std::move(piece));
+    arrived.part.phase == 0 ? reducer->add(from, std::move(piece)) : reducer->take(*part, std::move(piece));
     watch.moved(loop.now());
   }
 
@@ -226,7 +230,7 @@ struct Round::State {
     const Result<Reducer::Piece> own = reducer->take_own_part();
     if (!own.ok()) return fail_reduction(own.error());
     for (std::size_t i = 0; i < open.members.size(); ++i)
-      if (i != self_index) send_piece(i, 1, self_index, *own);
+      if (i != shape.self) send_piece(i, 1, *shape.part_of(shape.self), *own);
     pump();
   }
 
@@ -272,7 +276,7 @@ struct Round::State {
     if (phase != Phase::kReducing) return;
     const std::optional<std::size_t> missing = reducer->missing();
     std::optional<Session> silent;
-    if (missing && *missing != self_index) silent = open.members[*missing];
+    if (missing && *missing != shape.self) silent = open.members[*missing];
     fail(silent, "a part did not come within the budget");
   }
 
@@ -320,7 +324,9 @@ void Round::on_part(const Session& from, const RoundPart& part, Bytes frame) {
     return s.pump();
   }
   if (s.phase != Phase::kIdle && part.round < s.open.round) return;
-  s.early_parts.keep(std::move(arrived), std::max(kEarlyBytesMax, s.host.payload_bytes_max()));
+  const bool open_here = s.phase != Phase::kIdle && part.round == s.open.round;
+  const std::uint64_t payloads = open_here ? (s.shape.members - 1) / s.shape.parts() + 1 : 1;
+  s.early_parts.keep(std::move(arrived), std::max(kEarlyBytesMax, payloads * s.host.payload_bytes_max()));
 }
 
 void Round::on_commit(const RoundCommit& commit) {

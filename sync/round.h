@@ -96,8 +96,9 @@ class Round {
   bool active() const;
   std::optional<RoundId> current() const;
 
-  // Bytes of parts that overtook their RoundOpen; or the largest payload's bytes: the pieces of one part, from all
-  // members, are not more. A round whose part was dropped is retried.
+  // Bytes of parts that overtook their RoundOpen, or the largest payload's bytes. Of a round that is open here and
+  // waits for our contribution, the pieces of one part from all members: as many payloads as members come to an owner.
+  // A round whose part was dropped is retried.
   static constexpr std::uint64_t kEarlyBytesMax = 256u << 20;
 
  private:

@@ -46,7 +46,7 @@ Status pack_fields(const T& item, std::string_view name, ByteSink& sink) {
 }
 
 template <class T>
-Status parse_fields(ByteView bytes, std::string_view name, T& to) {
+Status parse_fields(ByteView bytes, std::string_view name, T& to, bool older = false) {
   try {
     const msgpack::unpack_limit limit(limits::kListMax, 0, limits::kBodyMax, limits::kSerialBytesMax, 0,
                                       limits::kDepthMax);
@@ -56,7 +56,7 @@ Status parse_fields(ByteView bytes, std::string_view name, T& to) {
     const msgpack::object_handle root = msgpack::unpack(reinterpret_cast<const char*>(bytes.data()), bytes.size(),
                                                         offset, as_reference, nullptr, limit);
     if (offset != bytes.size()) return malformed(std::string(name) + ": bytes behind the body");
-    Reader reader(fields::text_max<T>(), fields::bytes_max<T>());
+    Reader reader(fields::text_max<T>(), fields::bytes_max<T>(), older);
     reader.get(root.get(), to);
     if (!reader.ok()) return make_error(reader.error().code, std::string(name) + ": " + reader.error().message);
     return Status::success();
@@ -65,12 +65,12 @@ Status parse_fields(ByteView bytes, std::string_view name, T& to) {
   }
 }
 
-using ParseBody = Status (*)(ByteView, Message&);
+using ParseBody = Status (*)(ByteView, Message&, bool older);
 
 template <std::size_t I>
-Status parse_body(ByteView bytes, Message& to) {
+Status parse_body(ByteView bytes, Message& to, bool older) {
   auto& item = to.emplace<I>();
-  return parse_fields(bytes, name_of(to), item);
+  return parse_fields(bytes, name_of(to), item, older);
 }
 
 template <std::size_t... I>
@@ -188,7 +188,8 @@ Result<Envelope> parse_envelope(ByteView bytes, std::uint16_t oldest) {
   Envelope envelope;
   if (flags & kFlagTransfer)
     SHOAL_TRY(parse_transfer(bytes.subspan(kPrologueBytes + body_bytes), envelope.transfer.emplace()));
-  SHOAL_TRY(kParsers[type](bytes.subspan(kPrologueBytes, body_bytes), envelope.message));
+  const bool older = get_le<std::uint16_t>(bytes, 4) < protocol_version();
+  SHOAL_TRY(kParsers[type](bytes.subspan(kPrologueBytes, body_bytes), envelope.message, older));
   return envelope;
 }
 

@@ -42,7 +42,8 @@ Result<Bytes> pack_envelope(const Message& message, const std::optional<Transfer
 // kMalformed (no prologue), kVersion (prologue of another protocol version, both numbers named), kCorrupt (checksum).
 Status check_envelope(ByteView bytes);
 // ERRORS: as check_envelope; kMalformed, kTooLarge of what they mean. Files hold envelopes too: those of a program that
-// spoke `oldest` or later are read, which supposes that the messages in them are packed today as they were then.
+// spoke `oldest` or later are read, which supposes that since then messages have only got fields at their end: what an
+// older one lacks is as it is made.
 Result<Envelope> parse_envelope(ByteView bytes, std::uint16_t oldest);
 Result<Envelope> parse_envelope(ByteView bytes);  // of this protocol version alone
 

@@ -148,7 +148,9 @@ class FieldWriter {
 template <class Object, class Kind>
 class FieldReader {
  public:
-  FieldReader(std::size_t text_max, std::size_t bytes_max) : text_max_(text_max), bytes_max_(bytes_max) {}
+  // `older`: a struct may lack fields at its end.
+  FieldReader(std::size_t text_max, std::size_t bytes_max, bool older)
+      : text_max_(text_max), bytes_max_(bytes_max), older_(older) {}
   bool ok() const { return !error_.has_value(); }
   const Error& error() const { return *error_; }
 
@@ -214,9 +216,13 @@ class FieldReader {
   void get_fields(const Object& from, Tuple members) {
     constexpr std::uint32_t count = std::tuple_size_v<Tuple>;
     if (!expect(from.type == Kind::ARRAY, "an array of fields")) return;
-    if (!expect(from.via.array.size == count, "as many fields as this protocol version has")) return;
+    const std::uint32_t size = from.via.array.size;
+    if (!expect(older_ ? size <= count : size == count, "as many fields as this protocol version has")) return;
     std::uint32_t index = 0;
-    std::apply([&](auto&... member) { (get(from.via.array.ptr[index++], member), ...); }, members);
+    const auto next = [&](auto& member) {
+      if (index < size) get(from.via.array.ptr[index++], member);
+    };
+    std::apply([&](auto&... member) { (next(member), ...); }, members);
   }
   void get_unsigned(const Object& from, std::uint64_t limit, std::uint64_t& to) {
     if (!expect(from.type == Kind::POSITIVE_INTEGER, "an unsigned integer")) return;
@@ -235,6 +241,7 @@ class FieldReader {
   }
 
   std::size_t text_max_, bytes_max_;
+  bool older_;
   std::size_t serials_left_ = limits::kSerialsMax;
   std::optional<Error> error_;
 };

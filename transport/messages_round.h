@@ -32,7 +32,8 @@ struct RoundOpen {
   bool last = false;
   std::uint64_t run_targets = 0;
   std::uint32_t fragment = 0;  // of the stage's line (authority/stage_line.h): its only one is all of the parameters
-  SHOAL_FIELDS(stage, round, rule, step, base, members, budget_ms, last, run_targets, fragment)
+  std::vector<std::uint16_t> owners;  // of the parts, by place among `members`, ascending
+  SHOAL_FIELDS(stage, round, rule, step, base, members, budget_ms, last, run_targets, fragment, owners)
 };
 
 // Member -> member: a piece of a contribution, or of the sum. Frame: the part, in bytes of the rule.
@@ -65,7 +66,8 @@ struct RoundReport {
   std::optional<Session> silent;
   std::optional<Session> malformed;  // whose part cannot be used
   std::string reason;
-  SHOAL_FIELDS(stage, round, kind, digest, weight, tag, entries, silent, malformed, reason)
+  bool sum = false;  // what did not come of `silent` is a sum and no piece: that one may wait itself
+  SHOAL_FIELDS(stage, round, kind, digest, weight, tag, entries, silent, malformed, reason, sum)
 };
 
 struct Secured {

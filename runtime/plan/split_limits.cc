@@ -35,7 +35,7 @@ Status check_split_limits(const RunConfig& config) {
     // A stage of one sends nothing, until another one joins.
     const std::uint64_t members = std::max<std::uint64_t>(2, config.pipeline.replicas);
     const std::uint64_t part = part_bytes(payload, members), image = arrays * payload + kStateHeaderBytes;
-    const bool part_fits = parts_fit(payload, members), image_fits = image <= kStateImageBytesMax;
+    const bool part_fits = parts_fit(payload, members, members), image_fits = image <= kStateImageBytesMax;
     if (part_fits && image_fits) continue;
     return make_error(
         ErrorCode::kInput,

@@ -39,6 +39,28 @@ class AuthorityBlameTest : public AuthorityTest {
     report.reason = "the part cannot be used";
     authority->on_message(remote(n), report);
   }
+  RoundOwners owners() const { return sent_to<RoundOpen>(1).back().owners; }
+  // Two attempts of three members in which 1 and 2 miss each other's pieces, and 3 their sums.
+  void part_one_from_two(bool third_says_sum = true) {
+    for (std::uint64_t attempt = 1; attempt <= 2; ++attempt) {
+      ASSERT_EQ(round(), attempt);
+      EXPECT_EQ(owners(), (RoundOwners{0, 1, 2}));
+      for (std::uint64_t n = 1; n <= 3; ++n) contribute(n, attempt, {n});
+      RoundReport third;
+      third.round = RoundId(attempt);
+      third.kind = ReportKind::kFailed;
+      third.silent = session_of(1);
+      third.sum = third_says_sum;
+      authority->on_message(remote(3), third);
+      fail_round(1, attempt, session_of(2), "a part did not come within the budget");
+      fail_round(2, attempt, session_of(1), "a part did not come within the budget");
+      settle();
+      ASSERT_EQ(abandons.size(), attempt);
+      loop.run_for(300ms);
+      retry(3);
+    }
+    ASSERT_EQ(round(), 3u);
+  }
   bool listed_serving(std::uint64_t n) const {
     for (const Member& member : authority->members().stages[0].members)
       if (member.session == session_of(n)) return member.serving;
@@ -263,6 +285,61 @@ TEST_F(AuthorityBlameTest, AWordOfWaitingForNobodyIsNoStall) {
     loop.run_for(500ms);
   }
   EXPECT_TRUE(abandons.empty());
+}
+
+TEST_F(AuthorityBlameTest, OfThreeTwoThatDoNotMeetOwnNothingAndNobodyIsLeftOut) {
+  boot();
+  serve(3);
+  part_one_from_two();
+  EXPECT_EQ(invited().size(), 3u);
+  EXPECT_EQ(owners(), RoundOwners{2});
+  for (std::uint64_t n = 1; n <= 3; ++n) EXPECT_TRUE(listed_serving(n)) << n;
+  for (std::uint64_t n = 1; n <= 3; ++n) contribute(n, 3, {n});
+  for (std::uint64_t n = 1; n <= 3; ++n) agree(n, 3, 7, 6, 60);
+  settle();
+  ASSERT_EQ(commits.size(), 1u);
+  EXPECT_EQ(commits[0].secured.size(), 3u);
+  for (std::uint64_t n = 1; n <= 3; ++n) beat(n, 1, 100);
+  EXPECT_EQ(round(), 4u);
+  EXPECT_EQ(owners(), RoundOwners{2}) << "that commit shows nothing of the two";
+  for (std::uint64_t n = 1; n <= 3; ++n) contribute(n, 4, {n + 10});
+  for (std::uint64_t n = 1; n <= 3; ++n) agree(n, 4, 8, 6, 60);
+  keep_alive(3, 31s, 2);
+  for (std::uint64_t n = 1; n <= 3; ++n) beat(n, 2, 100);
+  EXPECT_EQ(owners(), (RoundOwners{0, 1, 2})) << "a trial";
+}
+
+// It waits for one that waits for another: only what a member says of a piece speaks against the way to it.
+TEST_F(AuthorityBlameTest, WhoMissesAPieceIsBelievedAgainstBothOfAPair) {
+  boot();
+  serve(3);
+  part_one_from_two(false);
+  EXPECT_EQ(invited(), (std::vector<Session>{session_of(2), session_of(3)})) << "1 meets neither";
+  EXPECT_FALSE(listed_serving(1));
+}
+
+TEST_F(AuthorityBlameTest, WhoWasLeftOutServesAgainWhenAThirdMeetsBoth) {
+  boot();
+  serve(2);
+  for (std::uint64_t attempt = 1; attempt <= 2; ++attempt) {
+    ASSERT_EQ(round(), attempt);
+    for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, attempt, {n});
+    fail_round(1, attempt, session_of(2), "a part did not come within the budget");
+    settle();
+    retry(2);
+  }
+  ASSERT_FALSE(listed_serving(2));
+  for (std::uint64_t n = 1; n <= 1; ++n) contribute(n, round(), {n});
+  agree(1, round(), 7, 1, 10);
+  settle();
+  ASSERT_EQ(commits.size(), 1u);
+  join(3);
+  beat(3, 1);
+  for (std::uint64_t n = 1; n <= 3; ++n) beat(n, 1, 100);
+  EXPECT_TRUE(listed_serving(2));
+  for (std::uint64_t n = 1; n <= 3; ++n) beat(n, 1, 100);
+  EXPECT_EQ(invited().size(), 3u);
+  EXPECT_EQ(owners(), RoundOwners{2});
 }
 
 TEST_F(AuthorityBlameTest, WhoWasLeftOutServesAgainWhenTheOtherOfThePairIsGone) {

@@ -126,6 +126,31 @@ TEST(AuthorityLogTest, ARecordOfAProgramThatSpokeProtocol2IsRead) {
   }
 }
 
+// Before a round had owners, its opening had a field less.
+TEST(AuthorityLogTest, AnOpeningThatLacksWhatCameSinceIsReadOfAnOlderProgramAlone) {
+  LogOpen open;
+  open.open.round = RoundId(9);
+  open.open.members = {session_of(4)};
+  const Bytes payload = pack_log_record(open).value();
+  std::vector<std::uint8_t> bytes(payload.data(), payload.data() + payload.size());
+  ASSERT_EQ(bytes[17], 0x9b) << "eleven fields";
+  ASSERT_EQ(bytes.back(), 0x90) << "no owners";
+  bytes[17] = 0x9a;
+  bytes.pop_back();
+  put_le<std::uint32_t>(bytes.data() + 1 + 8, static_cast<std::uint32_t>(bytes.size() - 17));
+  for (const std::uint16_t version :
+       {std::uint16_t{limits::kProtocolVersion - 1}, std::uint16_t{limits::kProtocolVersion}}) {
+    put_le<std::uint16_t>(bytes.data() + 1 + 4, version);
+    const ByteView envelope = ByteView(bytes).subspan(1);
+    put_le<std::uint32_t>(bytes.data() + 1 + 12, crc32c(envelope.subspan(16), crc32c(envelope.first(12))));
+    const Result<LogRecord> record = parse_log_record(bytes);
+    ASSERT_EQ(record.ok(), version < limits::kProtocolVersion) << version;
+    if (!record.ok()) continue;
+    EXPECT_EQ(std::get<LogOpen>(*record).open.round, RoundId(9));
+    EXPECT_TRUE(std::get<LogOpen>(*record).open.owners.empty());
+  }
+}
+
 TEST(AuthorityLogTest, ALogOfAnOlderProgramIsRefusedByNameAndNotCut) {
   // Version 2: u32 length, its complement, u32 CRC-32C, kind, body, and no head of the file.
   const std::vector<std::uint8_t> older{3, 0, 0, 0, 0xfc, 0xff, 0xff, 0xff, 1, 2, 3, 4, 1, 0x91, 0x90};

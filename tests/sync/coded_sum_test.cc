@@ -29,8 +29,8 @@ class CodedSumTest : public testing::TestWithParam<CodecId> {
     return all;
   }
   static Reducer reducer_of(CodecId codec, std::size_t self, const Payload& own, std::size_t members = kMembers) {
-    Reducer reducer(members, self, make_coded_sum(codec, DenseSum::kWeightedMean, own.bytes, members, self), own.weight,
-                    own.tag);
+    Reducer reducer({members, self, all_own(members)},
+                    make_coded_sum(codec, DenseSum::kWeightedMean, own.bytes, members), own.weight, own.tag);
     reducer.cut().job();
     return reducer;
   }
@@ -101,6 +101,33 @@ TEST_P(CodedSumTest, AllMembersHaveTheSameBitsAndAboutTheMean) {
   const double most = GetParam() == CodecId::kInt4 ? 0.2 : GetParam() == CodecId::kInt8 ? 0.02 : 0.005;
   EXPECT_LT(error_of(results[0], mean_of(brought)), most);
   EXPECT_GT(error_of(results[0], mean_of(brought)), 0) << "it was coded";
+}
+
+// One that owns nothing has the bits of those that own.
+TEST_P(CodedSumTest, AnySetOfOwnersGivesAllMembersTheSameBits) {
+  const std::vector<Payload> brought = payloads();
+  for (const RoundOwners& owners : {RoundOwners{1}, RoundOwners{0, 2}}) {
+    std::vector<Reducer> members;
+    for (std::size_t i = 0; i < kMembers; ++i) {
+      members.emplace_back(RoundShape{kMembers, i, owners},
+                           make_coded_sum(GetParam(), DenseSum::kWeightedMean, brought[i].bytes, owners.size()),
+                           brought[i].weight, brought[i].tag);
+      members.back().cut().job();
+    }
+    std::vector<Reducer::Piece> sums;
+    for (std::size_t part = 0; part < owners.size(); ++part) {
+      for (std::size_t from = 0; from < kMembers; ++from)
+        members[owners[part]].add(from, members[from].piece_for(part));
+      sums.push_back(summed(members[owners[part]]).value());
+    }
+    std::vector<Payload> results;
+    for (Reducer& member : members) {
+      for (std::size_t part = 0; part < owners.size(); ++part) member.take(part, sums[part]);
+      results.push_back(joined(member).value());
+    }
+    for (const Payload& result : results) EXPECT_EQ(values_of(result), values_of(results[0]));
+    EXPECT_LT(error_of(results[0], mean_of(brought)), GetParam() == CodecId::kInt4 ? 0.2 : 0.02);
+  }
 }
 
 TEST_P(CodedSumTest, WeighsWhatItsCodecSays) {

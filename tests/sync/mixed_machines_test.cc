@@ -93,7 +93,7 @@ void send_parts(std::vector<MixedMember>& members, const std::vector<std::uint64
     compute_with(members[part].instructions);
     for (std::size_t i = 0; i < pieces.size(); ++i)
       owner.add(owner.open(part, pieces[i]).value(), weights[i], total, 1.0);
-    const Bytes made = owner.finish();
+    const Bytes made = owner.finish(part);
     for (MixedMember& to : members) {
       compute_with(to.instructions);
       to.sum->take(part, to.sum->open(part, made).value());
@@ -124,7 +124,7 @@ MixedOutcome run_rounds(RuleId id, const std::vector<std::int64_t>& instructions
         std::copy(sum.begin(), sum.end(), arena.span(ArenaRole::kAccumulatorA).begin());
       }
       const Payload payload = members[i].rule->contribute(*members[i].executor, context).value();
-      members[i].sum = members[i].rule->make_sum(payload.bytes, members.size(), i);
+      members[i].sum = members[i].rule->make_sum(payload.bytes, members.size());
       weights.push_back(payload.weight);
     }
     send_parts(members, weights);

@@ -19,11 +19,14 @@ Payload random_payload(Rng& rng, std::size_t count, std::uint64_t weight, CountT
   return payload_of(values, weight, tag);
 }
 
-Reducer reducer_of(std::size_t members, std::size_t self, bool mean, const Payload& own) {
+Reducer reducer_of(const RoundShape& shape, bool mean, const Payload& own) {
   const DenseSum how = mean ? DenseSum::kWeightedMean : DenseSum::kSum;
-  Reducer reducer(members, self, make_dense_sum(how, own.bytes, members, self), own.weight, own.tag);
+  Reducer reducer(shape, make_dense_sum(how, own.bytes, shape.parts()), own.weight, own.tag);
   reducer.cut().job();
   return reducer;
+}
+Reducer reducer_of(std::size_t members, std::size_t self, bool mean, const Payload& own) {
+  return reducer_of({members, self, all_own(members)}, mean, own);
 }
 
 Result<Reducer::Piece> summed(Reducer& reducer) {
@@ -37,30 +40,34 @@ Result<Payload> joined(Reducer& reducer) {
 }
 
 // Runs the two phases, pieces in a random order.
-std::vector<Payload> reduce_all(const std::vector<Payload>& payloads, bool mean, Rng& rng) {
+std::vector<Payload> reduce_all(const std::vector<Payload>& payloads, bool mean, Rng& rng, const RoundOwners& owners) {
   std::vector<Reducer> members;
   const std::size_t n = payloads.size();
-  for (std::size_t i = 0; i < n; ++i) members.push_back(reducer_of(n, i, mean, payloads[i]));
-  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+  for (std::size_t i = 0; i < n; ++i) members.push_back(reducer_of({n, i, owners}, mean, payloads[i]));
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;  // a member, a part of another one
   for (std::size_t i = 0; i < n; ++i)
-    for (std::size_t j = 0; j < n; ++j)
-      if (i != j) pairs.emplace_back(i, j);
+    for (std::size_t part = 0; part < owners.size(); ++part)
+      if (i != owners[part]) pairs.emplace_back(i, part);
   rng.shuffle(pairs);
-  for (const auto& [from, to] : pairs) members[to].add(from, members[from].piece_for(to));
+  for (const auto& [from, part] : pairs) members[owners[part]].add(from, members[from].piece_for(part));
   std::vector<Reducer::Piece> sums;
-  for (Reducer& member : members) {
-    EXPECT_TRUE(member.own_part_due());
-    sums.push_back(summed(member).value());
-    EXPECT_FALSE(member.own_part_due());
+  for (const std::size_t owner : owners) {
+    EXPECT_TRUE(members[owner].own_part_due());
+    sums.push_back(summed(members[owner]).value());
   }
+  for (Reducer& member : members) EXPECT_FALSE(member.own_part_due());
   rng.shuffle(pairs);
-  for (const auto& [from, to] : pairs) members[to].take(from, sums[from]);
+  for (const auto& [to, part] : pairs) members[to].take(part, sums[part]);
   std::vector<Payload> results;
   for (Reducer& member : members) {
     EXPECT_TRUE(member.complete());
     results.push_back(joined(member).value());
   }
   return results;
+}
+
+std::vector<Payload> reduce_all(const std::vector<Payload>& payloads, bool mean, Rng& rng) {
+  return reduce_all(payloads, mean, rng, all_own(payloads.size()));
 }
 
 class ReducerSizesTest : public testing::TestWithParam<std::tuple<std::size_t, std::size_t>> {};
@@ -100,6 +107,67 @@ TEST_P(ReducerSizesTest, AllMembersGetTheSameSumAndTheSameMean) {
 
 INSTANTIATE_TEST_SUITE_P(MembersAndSizes, ReducerSizesTest,
                          testing::Combine(testing::Values(1, 2, 3, 4, 5), testing::Values(0, 1, 4, 5, 1001)));
+
+// Every set of owners: whole numbers add up to the same bits however the values are cut.
+TEST(ReducerTest, WhoeverOwnsThePartsTheSumIsTheSame) {
+  Rng rng(17);
+  for (const std::size_t members : {2u, 3u, 5u})
+    for (const std::size_t count : {0u, 1u, 4u, 1001u}) {
+      std::vector<Payload> payloads;
+      for (std::size_t i = 0; i < members; ++i) {
+        std::vector<float> values;
+        for (std::size_t k = 0; k < count; ++k) values.push_back(static_cast<float>(rng.below(1000)) - 500);
+        payloads.push_back(payload_of(values, 1 + i, 10 + i));
+      }
+      const Payload all = reduce_all(payloads, false, rng)[0];
+      for (std::uint32_t set = 1; set < 1u << members; ++set) {
+        RoundOwners owners;
+        for (std::uint16_t i = 0; i < members; ++i)
+          if (set & (1u << i)) owners.push_back(i);
+        for (const Payload& result : reduce_all(payloads, false, rng, owners)) {
+          ASSERT_EQ(values_of(result), values_of(all)) << members << " members, owners " << set;
+          ASSERT_EQ(result.weight, all.weight);
+          ASSERT_EQ(result.tag, all.tag);
+        }
+      }
+    }
+}
+
+TEST(ReducerTest, AMemberThatOwnsNothingWaitsForTheOwnersAlone) {
+  Rng rng(19);
+  const RoundOwners owners{0, 2};
+  std::vector<Reducer> members;
+  for (std::size_t i = 0; i < 4; ++i)
+    members.push_back(reducer_of({4, i, owners}, false, random_payload(rng, 9, 1, 1)));
+  EXPECT_EQ(members[1].missing(), 0u);
+  members[1].add(3, members[3].piece_for(0));
+  EXPECT_FALSE(members[1].own_part_due());
+  for (std::size_t part = 0; part < 2; ++part) {
+    for (std::size_t from = 0; from < 4; ++from) members[owners[part]].add(from, members[from].piece_for(part));
+    members[1].take(part, summed(members[owners[part]]).value());
+    EXPECT_EQ(members[1].missing(), part == 0 ? std::optional<std::size_t>(2) : std::nullopt);
+  }
+  EXPECT_EQ(joined(members[1]).value().weight, 4u);
+}
+
+// It knows the weight of the whole from them alone. One that invents it makes no honest sum look false.
+TEST(ReducerTest, AMemberThatOwnsNothingBelievesNoWeightThatTheOwnersContradict) {
+  for (const std::size_t liar : {0u, 1u, 2u}) {
+    Rng rng(29);
+    const RoundOwners owners{0, 1, 2};
+    std::vector<Reducer> members;
+    const Payload own = random_payload(rng, 3000, 4, 1);
+    for (std::size_t i = 0; i < 4; ++i) members.push_back(reducer_of({4, i, owners}, true, own));
+    for (std::size_t part = 0; part < 3; ++part) {
+      for (std::size_t from = 0; from < 4; ++from) members[part].add(from, members[from].piece_for(part));
+      Reducer::Piece sum = summed(members[part]).value();
+      if (part == liar) sum.weight = 1;
+      members[3].take(part, sum);
+    }
+    EXPECT_EQ(joined(members[3]).code(), ErrorCode::kMalformed);
+    EXPECT_EQ(members[3].failed(), std::nullopt);
+  }
+}
 
 TEST(ReducerTest, PartsCoverTheValuesOnce) {
   for (std::size_t count : {0u, 1u, 7u, 100u})
@@ -305,6 +373,28 @@ TEST_F(ByzantineMemberTest, AFalseSumIsItsOwners) {
   for (const float factor : {-30.0f, -1.0f, 30.0f}) {
     EXPECT_FALSE(with_sum_of_five(factor).ok()) << factor;
     EXPECT_EQ(failed, 5u) << factor;
+  }
+}
+
+// Three sums are enough to judge one of them, also for members that own none.
+TEST_F(ByzantineMemberTest, AFalseSumIsItsOwnersWhereFewOwn) {
+  const RoundOwners owners{1, 4, 5};
+  for (const float factor : {1.0f, -1.0f, 30.0f}) {
+    const std::vector<Payload> payloads = honest();
+    std::vector<Reducer> members;
+    for (std::size_t i = 0; i < kMembers; ++i) members.push_back(reducer_of({kMembers, i, owners}, true, payloads[i]));
+    for (std::size_t part = 0; part < owners.size(); ++part) {
+      Reducer& owner = members[owners[part]];
+      for (std::size_t from = 0; from < kMembers; ++from) owner.add(from, members[from].piece_for(part));
+      Reducer::Piece sum = summed(owner).value();
+      if (part == 2) sum.bytes = times({sum.bytes, 1, 0}, factor).bytes;
+      for (const std::size_t judge : {0u, 1u})
+        if (judge != owners[part]) members[judge].take(part, sum);
+    }
+    for (const std::size_t judge : {0u, 1u}) {
+      EXPECT_EQ(joined(members[judge]).ok(), factor == 1.0f);
+      EXPECT_EQ(members[judge].failed(), factor == 1.0f ? std::nullopt : std::optional<std::size_t>(5));
+    }
   }
 }
 

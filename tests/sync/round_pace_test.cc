@@ -52,14 +52,17 @@ TEST(StallWatchTest, APartThatIsSmallerThanAChunkIsGivenItsOwnTime) {
 }
 
 TEST(RoundBudgetTest, FollowsBytesAndTheSlowestRateSeen) {
-  EXPECT_EQ(round_budget(0, 2, 0), kRoundBudgetFloor);
-  EXPECT_EQ(round_budget(800'000'000, 1, 0), kRoundBudgetFloor) << "alone it sends nothing";
-  EXPECT_EQ(round_bytes(800, 2), 800u);
-  EXPECT_EQ(round_bytes(800, 4), 1200u);
-  EXPECT_EQ(round_budget(100'000'000, 2, 0), 1600s);
-  EXPECT_EQ(round_budget(100'000'000, 2, 1e9), 1600s) << "one fast round promises nothing";
-  EXPECT_EQ(round_budget(100'000'000, 2, 50'000), 4000s);
-  EXPECT_EQ(round_budget(1ull << 40, 2, 1), kRoundBudgetCeiling);
+  EXPECT_EQ(round_budget(0, 2, 2, 0), kRoundBudgetFloor);
+  EXPECT_EQ(round_budget(800'000'000, 1, 1, 0), kRoundBudgetFloor) << "alone it sends nothing";
+  EXPECT_EQ(round_bytes(800, 2, 2), 800u);
+  EXPECT_EQ(round_bytes(800, 4, 4), 1200u);
+  EXPECT_EQ(round_bytes(800, 4, 1), 2400u) << "the only owner gives the sum to three";
+  EXPECT_EQ(round_bytes(800, 9, 8), 1500u);
+  EXPECT_EQ(round_bytes(800, 2, 1), 800u);
+  EXPECT_EQ(round_budget(100'000'000, 2, 2, 0), 1600s);
+  EXPECT_EQ(round_budget(100'000'000, 2, 2, 1e9), 1600s) << "one fast round promises nothing";
+  EXPECT_EQ(round_budget(100'000'000, 2, 2, 50'000), 4000s);
+  EXPECT_EQ(round_budget(1ull << 40, 2, 2, 1), kRoundBudgetCeiling);
 }
 
 }  // namespace

@@ -5,12 +5,14 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/sim_loop.h"
 #include "sync/round.h"
+#include "sync/round_owners.h"
 #include "tests/sync/sync_fixtures.h"
 
 namespace shoal {
@@ -71,6 +73,7 @@ struct RiggedMember final : RoundHost {
   void send_to_member(const Session& member, Message message, std::vector<Bytes> frames) override {
     ++parts_sent;
     for (const Bytes& frame : frames) bytes_sent += frame.size();
+    sent_to.insert(member);
     if (mute || !all.count(member)) return;
     all[member]->inbox.push_back({self, std::get<RoundPart>(message), frames.empty() ? Bytes() : frames[0]});
   }
@@ -92,6 +95,7 @@ struct RiggedMember final : RoundHost {
   std::deque<Arrived> inbox;
   Payload sum;
   int parts_sent = 0;
+  std::set<Session> sent_to;
   std::uint64_t moved = 0;  // of every link
   std::uint64_t largest_payload = 20;
   std::size_t bytes_sent = 0;
@@ -110,6 +114,12 @@ class RoundTest : public testing::Test {
     message.base = Version(base);
     message.budget_ms = 1000;
     for (const auto& member : members) message.members.push_back(member->self);
+    message.owners = all_own(members.size());
+    return message;
+  }
+  RoundOpen owned_by(RoundOwners owners, std::uint64_t id = 1) {
+    RoundOpen message = open(id);
+    message.owners = std::move(owners);
     return message;
   }
   void pump() {

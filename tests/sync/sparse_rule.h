@@ -26,17 +26,17 @@ inline std::vector<SparseValue> parse_sparse(const Bytes& bytes) {
 
 class SparseSum final : public PayloadSum {
  public:
-  SparseSum(Bytes own, std::size_t members) : own_(parse_sparse(own)), members_(members) {}
+  SparseSum(Bytes own, std::size_t parts) : own_(parse_sparse(own)), count_(parts) {}
   std::uint64_t own_bytes() const override { return own_.size() * sizeof(SparseValue); }
   Bytes part(std::size_t index) const override {
-    const PartRange range = part_range(kSparseCount, members_, index);
+    const PartRange range = part_range(kSparseCount, count_, index);
     std::vector<SparseValue> inside;
     for (const SparseValue& each : own_)
       if (each.index >= range.begin && each.index < range.end) inside.push_back(each);
     return pack_sparse(inside);
   }
   Result<Bytes> open(std::size_t index, const Bytes& piece) const override {
-    const PartRange range = part_range(kSparseCount, members_, index);
+    const PartRange range = part_range(kSparseCount, count_, index);
     if (piece.size() % sizeof(SparseValue) != 0) return make_error(ErrorCode::kMalformed, "half a sparse value");
     for (const SparseValue& each : parse_sparse(piece))
       if (each.index < range.begin || each.index >= range.end)
@@ -49,7 +49,7 @@ class SparseSum final : public PayloadSum {
   void add(const Bytes& piece, std::uint64_t, std::uint64_t, double) override {
     for (const SparseValue& each : parse_sparse(piece)) sum_[each.index] += each.value;
   }
-  Bytes finish() override {
+  Bytes finish(std::size_t) override {
     std::vector<SparseValue> values;
     for (const auto& [index, value] : sum_) values.push_back({index, value});
     return pack_sparse(values);
@@ -63,7 +63,7 @@ class SparseSum final : public PayloadSum {
 
  private:
   std::vector<SparseValue> own_;
-  std::size_t members_;
+  std::size_t count_;  // of parts
   std::map<std::uint32_t, float> sum_;
   std::map<std::size_t, std::vector<SparseValue>> parts_;
 };
@@ -71,8 +71,8 @@ class SparseSum final : public PayloadSum {
 class SparseRule final : public OuterRule {
  public:
   RuleId id() const override { return RuleId::kDiloco; }
-  std::unique_ptr<PayloadSum> make_sum(Bytes own, std::size_t members, std::size_t) const override {
-    return std::make_unique<SparseSum>(std::move(own), members);
+  std::unique_ptr<PayloadSum> make_sum(Bytes own, std::size_t parts) const override {
+    return std::make_unique<SparseSum>(std::move(own), parts);
   }
   Result<Payload> contribute(StageExecutor&, const RoundContext&) override { return Payload{}; }
   Result<Digest> prepare(StageExecutor&, const RoundContext&, const Payload&) override { return Digest{}; }
