@@ -54,6 +54,9 @@ std::string summary_json(const RunSummary& s, const RunConfig& config, bool inte
                              {"stage", loss.stage.value},
                              {"cause", loss.cause},
                              {"pairs", loss.pairs}});
+  out["refusals"] = Json::array();
+  for (const StageRefusals& of : s.refusals)
+    out["refusals"].push_back({{"stage", of.stage.value}, {"cause", of.cause}, {"passes", of.passes}});
   out["model"] = saved.empty() ? Json(nullptr) : Json(saved);
   return out.dump(2) + "\n";
 }

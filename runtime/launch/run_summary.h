@@ -25,10 +25,18 @@ struct PeerLoss {
   std::uint64_t pairs = 0;
 };
 
+// Passes of a stage that failed, for one cause.
+struct StageRefusals {
+  StageId stage;
+  std::string cause;
+  std::uint64_t passes = 0;
+};
+
 struct RunSummary : LaunchFigures {
   std::vector<Version> validation_versions;  // of the anchors that validation_loss is of, one a stage
   std::vector<PeerShare> shares;             // of the whole run
   std::vector<PeerLoss> losses;
+  std::vector<StageRefusals> refusals;  // of this life of the process
   std::string reason;
 };
 
