@@ -27,7 +27,6 @@ const LaunchFigure kLaunchRows[] = {
     {&L::lost, {.summary = "lost"}},
     {&L::taken_back, {.summary = "taken_back"}},
     {&L::acks_gone, {.summary = "answered_gone"}},
-    {&L::refused, {.summary = "refused"}},
     {&L::rounds, {.summary = "rounds"}},
     {&L::rounds_abandoned, {.summary = "rounds_abandoned"}},
     {&L::loss_bound_microbatches, {.summary = "loss_bound_microbatches"}},

@@ -28,7 +28,6 @@ struct LaunchFigures {
   std::optional<double> rate{};         // targets a second over the last seconds; none: nothing to measure yet
   double loss_start = 0, loss_end = 0;  // LossCurve's; 0 without steps
   std::uint64_t rounds_abandoned = 0, acks_gone = 0;
-  std::uint64_t refused = 0;      // passes at peers that failed, as their beats said
   std::uint64_t asked_again = 0;  // stage 0: peers beyond each microbatch's first; mostly those before were busy
   std::uint64_t sent_bytes = 0;
   std::uint64_t falls = 0;  // of its DHT node lately (PeerDirectory::falls)

@@ -24,7 +24,6 @@ const PeerFigure kRows[] = {
     {&F::counted, {.summary = "counted"}},
     {&F::undone, {.summary = "undone"}},
     {&F::recomputed, {.summary = "recomputed"}},
-    {&F::refused, {.summary = "refused"}},
     {&F::graphs_dropped, {.summary = "graphs_dropped"}},
     {&F::delay, {.summary = "delay"}},
     {&F::sent_bytes, {.summary = "sent_bytes"}},

@@ -14,7 +14,6 @@ struct PeerFigures {
   std::uint64_t accepted = 0, accepted_targets = 0;  // microbatches, and their targets
   std::uint64_t counted = 0, undone = 0, recomputed = 0;
   std::uint64_t graphs_dropped = 0;  // by inner steps: their forwards run again
-  std::uint64_t refused = 0;         // passes that failed
   double rate = 0;                   // targets counted a second
   double delay = 0;                  // mean of a gradient in inner steps, over the last windows
   double queue_seconds = 0;          // of the device

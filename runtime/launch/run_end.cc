@@ -17,6 +17,11 @@ namespace {
 constexpr Duration kEndStep = 500ms;  // END has left our queues by then
 constexpr Duration kEndTime = 10s;    // for members that are silent; a resumed run that was over tells it for so long
 
+// Nothing comes in: by the longest pause between two that did, lately.
+Duration pause_borne(Duration least, Duration longest) {
+  return std::max<Duration>(least, std::min<Duration>(2 * longest, kPatienceMax));
+}
+
 std::string whole_seconds(Duration time) {
   return std::to_string(std::chrono::ceil<std::chrono::seconds>(time).count()) + " s";
 }
@@ -223,10 +228,15 @@ void RunEnd::linger() {
 // ---- with less than the whole ----
 
 void RunEnd::tick(TimePoint now) {
-  // The last rounds are bounded by themselves, and in them nothing comes in.
+  constexpr double kPauseKept = 0.9;  // of the longest one, whenever something came in
   const bool validating = is(RunPhase::kValidating);
-  pauses_.note(env_.book.committed() + (validating ? trainer_->evaluator().passed() : 0),
-               is(RunPhase::kTraining) || is(RunPhase::kSettling) || validating, now);
+  const std::uint64_t count = env_.book.committed() + (validating ? trainer_->evaluator().passed() : 0);
+  // The last rounds are bounded by themselves, and in them nothing comes in.
+  const bool counts = is(RunPhase::kTraining) || is(RunPhase::kSettling) || validating;
+  Duration longest = came_in_.longest_pause;
+  if (came_in_.at != TimePoint{} && counts)
+    longest = std::max<Duration>(now - came_in_.at, from_seconds(kPauseKept * seconds_of(longest)));
+  if (came_in_.at == TimePoint{} || !counts || count != came_in_.count) came_in_ = {count, now, longest};
   watch_peers(now);
   watch_refusals(now);
   tell_waiting(now);
@@ -237,7 +247,7 @@ void RunEnd::watch_peers(TimePoint now) {
   if (!fetching && !may_follow(phase_, RunPhase::kGivingUp)) return;
   // A stage whose next one nobody serves is cut off as well.
   const std::string missing = missing_stages(), cut = missing.empty() ? cut_stages() : "";
-  if (!missing.empty() || !cut.empty()) pauses_.begin_anew(now);  // a cause that has a name has its own time
+  if (!missing.empty() || !cut.empty()) came_in_.at = now;  // a cause that has a name has its own time
   const std::string time = whole_seconds(env_.options.stop_patience);
   const std::string what = fetching ? " has no peer that holds its state: nothing is saved, and the run stands, in "
                                     : " has no serving peer: the run ends without it in ";
@@ -248,20 +258,20 @@ void RunEnd::watch_peers(TimePoint now) {
                     cut + ": what is open is left in " + time + ", unless one of them gets through"))
     cut_off("although " + cut);
   else if (stands_still(now))
-    cut_off("although nothing came in for " + whole_seconds(now - pauses_.last()) + ", though every stage has peers");
+    cut_off("although nothing came in for " + whole_seconds(now - came_in_.at) + ", though every stage has peers");
 }
 
 // Peers would be asked for it for ever. Behind Ctrl-C whatever stands still is left.
 void RunEnd::watch_refusals(TimePoint now) {
   if (!is(RunPhase::kTraining)) return;
-  const Duration patience = pauses_.borne(env_.options.stop_patience);
+  const Duration patience = pause_borne(env_.options.stop_patience, came_in_.longest_pause);
   for (const std::string& line : refusals_.take(env_.authority.status(), env_.book, patience, now))
     env_.owner.on_warning(line);
-  const auto why = refusals_.hopeless(now);
-  if (!why) return;
-  hopeless_ = make_error(ErrorCode::kNonFinite, *why + ": nothing more can be learned. HINT: a new run with " +
-                                                    smaller_numbers_text(env_.options.config));
-  finish(*why);
+  if (!refusals_.hopeless(now)) return;
+  hopeless_ =
+      make_error(ErrorCode::kNonFinite, refusals_.all() + ": nothing more can be learned. HINT: a new run with " +
+                                            smaller_numbers_text(env_.options.config));
+  finish(refusals_.all());
   cut_off("since all that is under way is refused");
 }
 
@@ -269,7 +279,7 @@ void RunEnd::watch_refusals(TimePoint now) {
 bool RunEnd::stands_still(TimePoint now) const {
   if (!stop_asked_ || extent_ != Extent::kWhole || !(is(RunPhase::kSettling) || is(RunPhase::kValidating)))
     return false;
-  return now - std::max(pauses_.last(), *stop_asked_) >= pauses_.borne(env_.options.stop_patience);
+  return now - std::max(came_in_.at, *stop_asked_) >= pause_borne(env_.options.stop_patience, came_in_.longest_pause);
 }
 
 // `what`: what is wrong; empty: nothing. `notice` says so when it begins.
@@ -362,8 +372,7 @@ std::string RunEnd::waited_for() const {
 void RunEnd::add_to(RunSummary& summary) const {
   summary.reason = reason_;
   summary.validation_loss = validation_loss_;
-  summary.refusals = refusals_.tally();
-  for (const StageRefusals& of : summary.refusals) summary.refused += of.passes;
+  summary.refusals = refusals_.passes();
   summary.validation_versions = validation_versions_;
 }
 

@@ -29,7 +29,6 @@
 #include "common/lifetime.h"
 #include "runtime/launch/final_states.h"
 #include "runtime/launch/launch_port.h"
-#include "runtime/launch/pauses.h"
 #include "runtime/launch/refusal_watch.h"
 #include "runtime/trainer/trainer.h"
 
@@ -139,7 +138,12 @@ class RunEnd {
   std::optional<TimePoint> stop_asked_;    // a person's word
   Duration told_after_ = kSettleTime;      // stop_asked_: when it is said next what is waited for
   std::optional<TimePoint> missing_since_, cut_since_;
-  Pauses pauses_;  // between microbatches that were decided, then between samples that were validated
+  struct CameIn {
+    std::uint64_t count = 0;  // microbatches decided, then samples validated
+    TimePoint at{};
+    Duration longest_pause{};  // between two of them, lately
+  };
+  CameIn came_in_;
   RefusalWatch refusals_;
   std::optional<Error> hopeless_;  // why it ended by itself
   std::optional<TimePoint> told_at_;

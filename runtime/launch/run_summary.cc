@@ -55,8 +55,8 @@ std::string summary_json(const RunSummary& s, const RunConfig& config, bool inte
                              {"cause", loss.cause},
                              {"pairs", loss.pairs}});
   out["refusals"] = Json::array();
-  for (const StageRefusals& of : s.refusals)
-    out["refusals"].push_back({{"stage", of.stage.value}, {"cause", of.cause}, {"passes", of.passes}});
+  for (const auto& [of, passes] : s.refusals)
+    out["refusals"].push_back({{"stage", of.first.value}, {"cause", of.second}, {"passes", passes}});
   out["model"] = saved.empty() ? Json(nullptr) : Json(saved);
   return out.dump(2) + "\n";
 }

@@ -15,12 +15,8 @@ std::uint32_t microseconds_of(Duration d) {
 
 // The stage before would refuse it as no loss of this model, and suspect this peer for it.
 bool beyond_any_loss(const ForwardOutput& output, const StageSession& session) {
-  if (!session.spec.is_last()) return false;
-  Gradient said;
-  said.loss_sum = output.loss_sum;
-  said.targets = output.targets;
-  const RunConfig& config = *session.config;
-  return !LossBound{config.targets_per_microbatch(), config.model.vocabulary}.refusal(said).empty();
+  const LossBound bound{session.config->targets_per_microbatch(), session.config->model.vocabulary};
+  return session.spec.is_last() && !bound.refusal(output.loss_sum, output.targets).empty();
 }
 
 // Where memory may end on demand.

@@ -15,7 +15,6 @@ void Meters::computed(double forward_us, double backward_us) {
 }
 
 void Meters::refused(std::uint64_t serial, RefusalCause cause) {
-  ++figures_.refused;
   RefusedMicrobatch& one = refused_[serial];
   one = {serial, cause, one.times + 1};
   if (refused_.size() > limits::kRefusedMax) refused_.erase(std::prev(refused_.end()));

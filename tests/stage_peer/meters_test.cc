@@ -94,7 +94,6 @@ TEST(MetersTest, AMicrobatchIsRefusedUntilAPassOfItIsCountedOrItIsDecided) {
   const auto most = meters.refused(0);
   ASSERT_EQ(most.size(), limits::kRefusedMax);
   EXPECT_EQ(most.front().serial, 7u) << "the lowest stay";
-  EXPECT_EQ(meters.figures({}).refused, 994u);
 }
 
 TEST(MetersTest, WhatHappenedAddsUp) {
