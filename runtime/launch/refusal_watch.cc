@@ -49,7 +49,7 @@ std::vector<std::string> RefusalWatch::take(const std::vector<StageStatus>& stag
 std::string RefusalWatch::refusal_of_all(const std::vector<StageStatus>& stages, const CommitBook& book) const {
   std::string lowest;
   if (words_.empty() || book.open() == 0) return lowest;
-  std::size_t wanted = book.open() / 2 + 1;
+  std::size_t wanted = std::min(book.open() / 2 + 1, limits::kRefusedMax);
   for (std::uint64_t serial = book.low(); wanted > 0 && serial < book.next_serial(); ++serial) {
     if (!book.is_open({0, serial})) continue;
     const std::string refusal = refusal_of(serial, stages);

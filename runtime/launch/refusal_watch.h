@@ -4,7 +4,7 @@
 //
 // A microbatch is refused when kTimes passes of it failed by their numbers at two members of a stage, or at the only
 // one that it has, since something was committed: one bad replica refuses nothing alone. All is refused when more than
-// half of what is open is, from the lowest on: higher ones may wait for room behind them.
+// half of what is open is, or as many as a beat names, from the lowest on: higher ones may wait for room behind them.
 //
 // Value without I/O; the time is passed in. Thread: loop only. Bounds: limits::kRefusedMax words a member.
 #include <cstdint>

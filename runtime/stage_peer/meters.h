@@ -1,6 +1,6 @@
 #pragma once
-// What a session counts of itself, for beats, records and people; nothing is decided by it. Pure; `now` is passed in.
-// Thread: loop only.
+// What a session counts of itself, for beats, records and people; nothing is decided here by it. Pure; `now` is passed
+// in. Thread: loop only.
 #include <cstddef>
 #include <cstdint>
 #include <deque>
