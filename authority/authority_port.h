@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "authority/recent_commits.h"
@@ -97,6 +98,7 @@ struct StageStatus {
   std::vector<Session> ahead;         // members that hold a newer version than the log knows
   std::size_t holders = 0;            // members that hold the version, also those that leave
   std::vector<Session> stranded;      // of those that serve: nobody of the next stage answers them
+  std::vector<std::pair<Session, RefusedMicrobatch>> refused;  // what those that serve say in their beats
   // What more than half of those that serve and made kDelayWindows steps say of theirs in their beats, or more: the
   // lower median, which no single one of several moves past the others. None: there is nobody such.
   std::optional<double> delay;

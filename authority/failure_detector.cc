@@ -51,6 +51,7 @@ void FailureDetector::on_beat(MemberState& member, const Beat& beat) const {
   member.beats.heard_at = now;
   member.said = beat;
   member.said.held.resize(beat.serving ? 0 : std::min(beat.held.size(), limits::kHeldStatesMax));
+  member.said.refused.resize(std::min(beat.refused.size(), limits::kRefusedMax));
   member.beats.came = true;
 }
 

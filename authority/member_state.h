@@ -88,7 +88,7 @@ struct MemberState {
 
   MemberBeats beats;
   MemberJobs jobs;
-  Beat said;  // its newest; `held`: none while it serves, else at most limits::kHeldStatesMax
+  Beat said;  // its newest; `held`: none while it serves, else at most limits::kHeldStatesMax; `refused`: as limits say
   MemberFetch fetch;
   MemberBlame blame;
   ServingShown shown;

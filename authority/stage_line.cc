@@ -112,6 +112,8 @@ StageStatus StageLine::status(const MembersOfStage& members, std::optional<Durat
     one.serving += member->member.serving ? 1 : 0;
     if (member->ahead()) one.ahead.push_back(session);
     if (member->member.serving && member->said.stranded) one.stranded.push_back(session);
+    if (member->member.serving)
+      for (const RefusedMicrobatch& refused : member->said.refused) one.refused.emplace_back(session, refused);
     one.holders += has_newest(*member) ? 1 : 0;
     if (is_newer(member->said.on_disk, one.on_disk, version())) one.on_disk = member->said.on_disk;
     if (!member->member.serving || member->said.inner_steps < kDelayWindows) continue;

@@ -316,7 +316,7 @@ class LaunchProgram final : private LaunchOwner {
     if (!finished_) summary_ = launch_->summary();
     if ((finished_ || launch_->ended()) && !summary_.reason.empty())
       print_summary(summary_);  // else a log failed before the end
-    if (error_) return fail(*error_);
+    if (error_) return error_->code == ErrorCode::kNonFinite ? fail(*error_, kExitSoftware) : fail(*error_);
     return stop_wanted() ? stop_exit_code() : kExitOk;
   }
 

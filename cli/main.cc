@@ -143,6 +143,6 @@ int main(int argc, char** argv) {
     return shoal::with_output_written(shoal::parse_and_run(argc, argv));
   } catch (const std::exception& bug) {
     return shoal::fail(shoal::make_error(shoal::ErrorCode::kUnsupported, std::string("internal error: ") + bug.what()),
-                       shoal::kExitBug);
+                       shoal::kExitSoftware);
   }
 }

@@ -180,6 +180,6 @@ int main(int argc, char** argv) {
     return shoal::run(argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "shoal-dht: %s\n", error.what());
-    return shoal::kExitBug;
+    return shoal::kExitSoftware;
   }
 }

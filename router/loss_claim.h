@@ -19,11 +19,12 @@ struct LossBound {
 
   double most() const { return std::log(static_cast<double>(vocabulary)) + kLossAboveUniform; }
   // Why it is no loss of such a microbatch; empty: it is one.
-  std::string refusal(const Gradient& said) const {
+  std::string refusal(const Gradient& said) const { return refusal(said.loss_sum, said.targets); }
+  std::string refusal(double loss_sum, std::uint64_t of) const {
     std::ostringstream text;
-    if (said.targets != targets) {
-      text << "it says a loss of " << said.targets << " targets, and the sample has " << targets;
-    } else if (const double mean = said.loss_sum / static_cast<double>(targets); !(mean >= 0 && mean <= most())) {
+    if (of != targets) {
+      text << "it says a loss of " << of << " targets, and the sample has " << targets;
+    } else if (const double mean = loss_sum / static_cast<double>(targets); !(mean >= 0 && mean <= most())) {
       text << "it says a mean loss of " << mean << " nats a target, which is not between 0 and " << most();
     }
     return text.str();

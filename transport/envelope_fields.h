@@ -40,6 +40,7 @@ constexpr CommitState last_of(CommitState) { return CommitState::kDropped; }
 constexpr HopPhase last_of(HopPhase) { return HopPhase::kStranded; }
 constexpr TextAnswer last_of(TextAnswer) { return TextAnswer::kRefused; }
 constexpr ReportKind last_of(ReportKind) { return ReportKind::kFailed; }
+constexpr RefusalCause last_of(RefusalCause) { return RefusalCause::kOther; }
 
 // The ids have no fields() of their own: common/ knows nothing of the wire.
 template <class T>

@@ -28,6 +28,7 @@ inline constexpr std::size_t kStagesMax = 256;
 inline constexpr std::size_t kReplicasMax = 256;   // members of one stage
 inline constexpr std::size_t kListMax = 8192;      // items of any list in a message
 inline constexpr std::size_t kHeldStatesMax = 64;  // states of its stage that a member says it has
+inline constexpr std::size_t kRefusedMax = 64;     // microbatches that a member says it refuses
 inline constexpr std::size_t kSerialsMax =
     1u << 18;  // serials in one message: what a round names (transport/serial_list.h)
 inline constexpr std::size_t kSerialBytesMax = 768u << 10;  // of such a list on the wire: below kControlBytesMax

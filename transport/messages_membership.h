@@ -144,6 +144,21 @@ struct Capacity {
   SHOAL_FIELDS(forward_us, backward_us)
 };
 
+// What passes of a microbatch at a member came to.
+enum class RefusalCause : std::uint8_t {
+  kActivation = 0,  // what its forward made is not finite
+  kGradient = 1,    // what its backward made is not
+  kLoss = 2,        // beyond any of such a model
+  kMemory = 3,
+  kOther = 4,  // what came in cannot be used
+};
+struct RefusedMicrobatch {
+  std::uint64_t serial = 0;
+  RefusalCause cause = RefusalCause::kOther;  // of the newest one
+  std::uint32_t times = 0;                    // passes that failed since one was counted here
+  SHOAL_FIELDS(serial, cause, times)
+};
+
 // Peer -> authority, every second and at once when `serving` changes: I live, and this is where I stand.
 struct Beat {
   StageId stage;
@@ -160,9 +175,10 @@ struct Beat {
   std::vector<HeldState> held;        // of its stage, newest first, while it does not serve
   Capacity capacity;
   std::optional<DiskState> on_disk;
-  bool movable = false;  // its owner named no stage, so that it may be asked to serve another one
+  bool movable = false;                    // its owner named no stage, so that it may be asked to serve another one
+  std::vector<RefusedMicrobatch> refused;  // above the low-water mark, lowest first
   SHOAL_FIELDS(stage, version, serving, leaving, inner_steps, settled_targets, job_ms, longest_ms, stranded, behind,
-               delay_milli, held, capacity, on_disk, movable)
+               delay_milli, held, capacity, on_disk, movable, refused)
 };
 
 // Authority -> peer: heard, and where the run stands.

@@ -17,7 +17,7 @@ enum ExitCode : int {
   kExitMissing = 66,
   kExitWrongNetwork = 68,  // of inspect: somebody is there, and is no DHT node of that network
   kExitUnavailable = 69,   // no GPU, no peers, swarm not reachable
-  kExitBug = 70,           // an exception that nobody expected; a failed check aborts the process instead (134)
+  kExitSoftware = 70,      // of launch: the run's numbers fail; an exception that nobody expected. A failed check: 134
   kExitCannotCreate = 73,  // where --dir, --events or --save point
   kExitIo = 74,            // disk full, permission, stdout closed
   kExitTryAgain = 75,

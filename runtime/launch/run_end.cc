@@ -17,6 +17,11 @@ namespace {
 constexpr Duration kEndStep = 500ms;  // END has left our queues by then
 constexpr Duration kEndTime = 10s;    // for members that are silent; a resumed run that was over tells it for so long
 
+// Nothing comes in: by the longest pause between two that did, lately.
+Duration pause_borne(Duration least, Duration longest) {
+  return std::max<Duration>(least, std::min<Duration>(2 * longest, kPatienceMax));
+}
+
 std::string whole_seconds(Duration time) {
   return std::to_string(std::chrono::ceil<std::chrono::seconds>(time).count()) + " s";
 }
@@ -206,7 +211,10 @@ void RunEnd::linger() {
     if (!is(RunPhase::kTelling)) return;
     const std::set<Session>& unheard = env_.authority.unheard();
     const bool time_is_up = env_.loop.now() - *told_at_ >= kEndTime, told_again = env_.book.ended();
-    if (time_is_up || (unheard.empty() && !told_again)) return over(fetched_.unsaved);
+    if (time_is_up || (unheard.empty() && !told_again)) {
+      if (hopeless_ && fetched_.unsaved) hopeless_->message += "; " + fetched_.unsaved->message;
+      return over(hopeless_ ? hopeless_ : fetched_.unsaved);
+    }
     if (!unheard.empty() && !told_again && !std::exchange(linger_told_, true)) {
       std::string names;
       for (const Session& session : unheard) names += " " + short_name(session);
@@ -220,8 +228,17 @@ void RunEnd::linger() {
 // ---- with less than the whole ----
 
 void RunEnd::tick(TimePoint now) {
-  note_progress(now);
+  constexpr double kPauseKept = 0.9;  // of the longest one, whenever something came in
+  const bool validating = is(RunPhase::kValidating);
+  const std::uint64_t count = env_.book.committed() + (validating ? trainer_->evaluator().passed() : 0);
+  // The last rounds are bounded by themselves, and in them nothing comes in.
+  const bool counts = is(RunPhase::kTraining) || is(RunPhase::kSettling) || validating;
+  Duration longest = came_in_.longest_pause;
+  if (came_in_.at != TimePoint{} && counts)
+    longest = std::max<Duration>(now - came_in_.at, from_seconds(kPauseKept * seconds_of(longest)));
+  if (came_in_.at == TimePoint{} || !counts || count != came_in_.count) came_in_ = {count, now, longest};
   watch_peers(now);
+  watch_refusals(now);
   tell_waiting(now);
 }
 
@@ -230,7 +247,7 @@ void RunEnd::watch_peers(TimePoint now) {
   if (!fetching && !may_follow(phase_, RunPhase::kGivingUp)) return;
   // A stage whose next one nobody serves is cut off as well.
   const std::string missing = missing_stages(), cut = missing.empty() ? cut_stages() : "";
-  if (!missing.empty() || !cut.empty()) came_at_ = now;  // a cause that has a name has its own time
+  if (!missing.empty() || !cut.empty()) came_in_.at = now;  // a cause that has a name has its own time
   const std::string time = whole_seconds(env_.options.stop_patience);
   const std::string what = fetching ? " has no peer that holds its state: nothing is saved, and the run stands, in "
                                     : " has no serving peer: the run ends without it in ";
@@ -239,31 +256,30 @@ void RunEnd::watch_peers(TimePoint now) {
     give_up(missing);
   else if (too_long(cut, cut_since_, now,
                     cut + ": what is open is left in " + time + ", unless one of them gets through"))
-    cut_off(cut);
+    cut_off("although " + cut);
   else if (stands_still(now))
-    cut_off("nothing came in for " + whole_seconds(now - came_at_) + ", though every stage has peers");
+    cut_off("although nothing came in for " + whole_seconds(now - came_in_.at) + ", though every stage has peers");
 }
 
-void RunEnd::note_progress(TimePoint now) {
-  constexpr double kPauseKept = 0.9;  // of the longest one, whenever something came in
-  const bool validating = is(RunPhase::kValidating);
-  const std::uint64_t came_in = env_.book.committed() + (validating ? trainer_->evaluator().passed() : 0);
-  // The last rounds are bounded by themselves, and in them nothing comes in.
-  const bool counts = is(RunPhase::kTraining) || is(RunPhase::kSettling) || validating;
-  if (came_at_ != TimePoint{} && counts && came_in == came_in_) return;
-  if (came_at_ != TimePoint{} && counts)
-    longest_pause_ = std::max<Duration>(now - came_at_, from_seconds(kPauseKept * seconds_of(longest_pause_)));
-  came_in_ = came_in;
-  came_at_ = now;
+// Peers would be asked for it for ever. Behind Ctrl-C whatever stands still is left.
+void RunEnd::watch_refusals(TimePoint now) {
+  if (!is(RunPhase::kTraining)) return;
+  const Duration patience = pause_borne(env_.options.stop_patience, came_in_.longest_pause);
+  for (const std::string& line : refusals_.take(env_.authority.status(), env_.book, patience, now))
+    env_.owner.on_warning(line);
+  if (!refusals_.hopeless(now)) return;
+  hopeless_ =
+      make_error(ErrorCode::kNonFinite, refusals_.all() + ": nothing more can be learned. HINT: a new run with " +
+                                            smaller_numbers_text(env_.options.config));
+  finish(refusals_.all());
+  cut_off("since all that is under way is refused");
 }
 
 // Peers that rest or refuse are there, so that no stage is missing, and what is open would wait for them for ever.
 bool RunEnd::stands_still(TimePoint now) const {
   if (!stop_asked_ || extent_ != Extent::kWhole || !(is(RunPhase::kSettling) || is(RunPhase::kValidating)))
     return false;
-  const Duration patience =
-      std::max<Duration>(env_.options.stop_patience, std::min<Duration>(2 * longest_pause_, kPatienceMax));
-  return now - std::max(came_at_, *stop_asked_) >= patience;
+  return now - std::max(came_in_.at, *stop_asked_) >= pause_borne(env_.options.stop_patience, came_in_.longest_pause);
 }
 
 // `what`: what is wrong; empty: nothing. `notice` says so when it begins.
@@ -314,9 +330,9 @@ void RunEnd::give_up(const std::string& missing) {
 }
 
 // Every stage is there, so rounds and states are made as always: they need no next stage.
-void RunEnd::cut_off(const std::string& cut) {
+void RunEnd::cut_off(const std::string& how) {
   extent_ = Extent::kCutOff;
-  env_.owner.on_notice("ending although " + cut + ": " + std::to_string(env_.book.open()) +
+  env_.owner.on_notice("ending " + how + ": " + std::to_string(env_.book.open()) +
                        " microbatches stay unfinished, and nothing is validated");
   if (is(RunPhase::kSettling)) trainer_->end_feeding(TrainerPhase::kLeaving, then(&RunEnd::last_rounds));
   if (!is(RunPhase::kValidating)) return;
@@ -356,6 +372,7 @@ std::string RunEnd::waited_for() const {
 void RunEnd::add_to(RunSummary& summary) const {
   summary.reason = reason_;
   summary.validation_loss = validation_loss_;
+  summary.refusals = refusals_.passes();
   summary.validation_versions = validation_versions_;
 }
 

@@ -12,6 +12,8 @@
 //     after Ctrl-C or in validation
 //   peers serve, and nothing of what is open or   the same; at twice the longest pause between two microbatches lately
 //     validated comes in, after Ctrl-C              if that is longer, and at most at kPatienceMax
+//   peers refuse what is under way, since their     the same, and an error that names the options to change
+//     numbers fail (runtime/launch/refusal_watch.h)
 //   nobody holds a stage's state that is fetched    the run does not end; on_over() says how to go on
 // clang-format on
 //
@@ -27,6 +29,7 @@
 #include "common/lifetime.h"
 #include "runtime/launch/final_states.h"
 #include "runtime/launch/launch_port.h"
+#include "runtime/launch/refusal_watch.h"
 #include "runtime/trainer/trainer.h"
 
 namespace shoal {
@@ -112,11 +115,11 @@ class RunEnd {
   void watch_peers(TimePoint now);
   std::string missing_stages() const;
   std::string cut_stages() const;
-  void note_progress(TimePoint now);
+  void watch_refusals(TimePoint now);
   bool stands_still(TimePoint now) const;
   bool too_long(const std::string& what, std::optional<TimePoint>& since, TimePoint now, const std::string& notice);
   void give_up(const std::string& missing);
-  void cut_off(const std::string& cut);
+  void cut_off(const std::string& how);
   void tell_waiting(TimePoint now);
   std::string waited_for() const;
 
@@ -135,9 +138,14 @@ class RunEnd {
   std::optional<TimePoint> stop_asked_;    // a person's word
   Duration told_after_ = kSettleTime;      // stop_asked_: when it is said next what is waited for
   std::optional<TimePoint> missing_since_, cut_since_;
-  std::uint64_t came_in_ = 0;  // microbatches decided, then samples validated, as of came_at_
-  TimePoint came_at_{};
-  Duration longest_pause_{};  // between two of them, lately
+  struct CameIn {
+    std::uint64_t count = 0;  // microbatches decided, then samples validated
+    TimePoint at{};
+    Duration longest_pause{};  // between two of them, lately
+  };
+  CameIn came_in_;
+  RefusalWatch refusals_;
+  std::optional<Error> hopeless_;  // why it ended by itself
   std::optional<TimePoint> told_at_;
   bool linger_told_ = false;
   Lifetime lifetime_;

@@ -54,6 +54,9 @@ std::string summary_json(const RunSummary& s, const RunConfig& config, bool inte
                              {"stage", loss.stage.value},
                              {"cause", loss.cause},
                              {"pairs", loss.pairs}});
+  out["refusals"] = Json::array();
+  for (const auto& [of, passes] : s.refusals)
+    out["refusals"].push_back({{"stage", of.first.value}, {"cause", of.second}, {"passes", passes}});
   out["model"] = saved.empty() ? Json(nullptr) : Json(saved);
   return out.dump(2) + "\n";
 }

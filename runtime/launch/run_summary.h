@@ -1,7 +1,9 @@
 #pragma once
 // What a run comes to, and how that is said at its end. Pure; thread-safe.
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/ids.h"
@@ -29,6 +31,8 @@ struct RunSummary : LaunchFigures {
   std::vector<Version> validation_versions;  // of the anchors that validation_loss is of, one a stage
   std::vector<PeerShare> shares;             // of the whole run
   std::vector<PeerLoss> losses;
+  // Passes that failed, by stage and cause, in this life of the process.
+  std::map<std::pair<StageId, std::string>, std::uint64_t> refusals;
   std::string reason;
 };
 

@@ -340,6 +340,7 @@ void StagePlace::add_to(Beat& beat) const {
   beat.job_ms = status.job_ms;
   beat.longest_ms = status.longest_ms;
   beat.stranded = status.stranded;
+  beat.refused = peer_->refused();
   beat.behind = missed_.has_value();
   beat.delay_milli =
       static_cast<std::uint16_t>(std::lround(1000 * figures.delay));  // below 1000 * DelayHistogram::kBins

@@ -3,6 +3,7 @@
 #include "common/fault.h"
 #include "common/log.h"
 #include "common/memory_guard.h"
+#include "router/loss_claim.h"
 
 namespace shoal {
 
@@ -10,6 +11,12 @@ namespace {
 
 std::uint32_t microseconds_of(Duration d) {
   return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(d).count());
+}
+
+// The stage before would refuse it as no loss of this model, and suspect this peer for it.
+bool beyond_any_loss(const ForwardOutput& output, const StageSession& session) {
+  const LossBound bound{session.config->targets_per_microbatch(), session.config->model.vocabulary};
+  return session.spec.is_last() && !bound.refusal(output.loss_sum, output.targets).empty();
 }
 
 // Where memory may end on demand.
@@ -102,14 +109,17 @@ void EntryJobs::forward(EntrySerial serial) {
           return evaluate ? executor.evaluate(input, outcome->coder) : executor.forward(input, outcome->coder);
         });
       },
-      [this, serial, tensors, outcome, started, sender = entry.transfer_from] {
+      [this, serial, tensors, outcome, started, evaluate, sender = entry.transfer_from] {
         edges_.activation_came(sender, tensors->microbatch, outcome->coder.input());
         if (outcome->coder.base_missing() && ledger_.base_missing(serial)) return;
+        const bool beyond = !evaluate && outcome->output.ok() && beyond_any_loss(*outcome->output, session_);
+        if (beyond) outcome->output = make_error(ErrorCode::kNonFinite, "its loss is beyond any of such a model");
         const bool ok = outcome->output.ok();
         if (!ok) {
           warn("forward of microbatch ", tensors->microbatch, " failed: " + outcome->output.error().message);
           note_memory(outcome->output.error());
-          note_refused(serial, name_of(outcome->output.code()), "activation");
+          note_refused(serial, outcome->output.error(), beyond ? RefusalCause::kLoss : RefusalCause::kActivation,
+                       beyond ? "loss" : "activation");
         }
         const OutgoingActivation& frames = outcome->coder.made();
         meters_.encoded(frames.delta.empty() ? frames.key.size() : frames.delta.size());
@@ -169,11 +179,13 @@ void EntryJobs::backward(const Job& job) {
         if (!ok) {
           warn("backward of microbatch ", tensors->microbatch, " failed: " + outcome->output.error().message);
           note_memory(outcome->output.error());
-          note_refused(serial, name_of(outcome->output.code()), "gradient made here, of an activation");
+          note_refused(serial, outcome->output.error(), RefusalCause::kGradient,
+                       "gradient made here, of an activation");
         }
         if (ok) {  // else what was made goes nowhere
           tensors->gradient_out = outcome->coder.made();
           meters_.encoded(tensors->gradient_out.size());
+          meters_.passed(tensors->microbatch.serial);
         }
         tensors->gradient_in = {};
         ledger_.backward_done(serial, ok, ok ? outcome->output->stamp : 0, ok && outcome->output->recomputed,
@@ -191,10 +203,13 @@ void EntryJobs::note_memory(const Error& error) {
               smaller_run_text(*session_.config, session_.spec));
 }
 
-void EntryJobs::note_refused(EntrySerial serial, std::string_view why, std::string_view role) {
+void EntryJobs::note_refused(EntrySerial serial, const Error& error, RefusalCause not_finite, std::string_view role) {
   const Entry& entry = *ledger_.entries().find(serial);
+  const RefusalCause otherwise = error.code == ErrorCode::kTooLarge ? RefusalCause::kMemory : RefusalCause::kOther;
+  if (entry.kind == ForwardKind::kTrain)
+    meters_.refused(entry.microbatch.serial, error.code == ErrorCode::kNonFinite ? not_finite : otherwise);
   session_.events.write(entry_event(EventKind::kRefused, entry.microbatch, EntryName{session_.self, serial},
-                                    std::string(why) + " " + std::string(role) +
+                                    std::string(name_of(error.code)) + " " + std::string(role) +
                                         (entry.above.empty() ? "" : " from " + short_name(entry.above.back()))));
 }
 

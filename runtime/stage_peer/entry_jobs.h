@@ -45,7 +45,7 @@ class EntryJobs {
   void release(const Job& job);
   // A pass failed so: before the ledger hears of it.
   void note_memory(const Error& error);
-  void note_refused(EntrySerial serial, std::string_view why, std::string_view role);
+  void note_refused(EntrySerial serial, const Error& error, RefusalCause not_finite, std::string_view role);
   void warn(const char* what, const MicrobatchId& microbatch, const std::string& how);
 
   const StageSession& session_;

@@ -1,5 +1,10 @@
 #include "runtime/stage_peer/meters.h"
 
+#include <iterator>
+#include <ranges>
+
+#include "transport/limits.h"
+
 namespace shoal {
 
 void Meters::computed(double forward_us, double backward_us) {
@@ -7,6 +12,18 @@ void Meters::computed(double forward_us, double backward_us) {
   const auto note = [](std::optional<double>& mean, double us) { mean = mean ? *mean + kNewest * (us - *mean) : us; };
   note(figures_.forward_us, forward_us);
   note(figures_.backward_us, backward_us);
+}
+
+void Meters::refused(std::uint64_t serial, RefusalCause cause) {
+  RefusedMicrobatch& one = refused_[serial];
+  one = {serial, cause, one.times + 1};
+  if (refused_.size() > limits::kRefusedMax) refused_.erase(std::prev(refused_.end()));
+}
+
+std::vector<RefusedMicrobatch> Meters::refused(std::uint64_t low) {
+  refused_.erase(refused_.begin(), refused_.lower_bound(low));
+  const auto all = std::views::values(refused_);
+  return {all.begin(), all.end()};
 }
 
 void Meters::encoded(std::size_t bytes) {

@@ -2,6 +2,7 @@
 
 #include "common/fault.h"
 #include "common/log.h"
+#include "common/trainer_id.h"
 #include "runtime/config/frames_allowed.h"
 #include "transport/one_taker.h"
 
@@ -239,6 +240,10 @@ StagePeerStatus StagePeer::status() const {
           .stranded = courier_.stranded(),
           .bases = bases_.counters(),
           .version = arena_.version};
+}
+
+std::vector<RefusedMicrobatch> StagePeer::refused() {
+  return meters_.refused(ledger_.low_of(trainer_id_of(session_.authority)));
 }
 
 PeerFigures StagePeer::figures() const {

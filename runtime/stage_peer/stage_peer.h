@@ -68,7 +68,8 @@ class StagePeer final {
   bool stopped() const { return device_.stopped(); }
 
   StagePeerStatus status() const;
-  PeerFigures figures() const;  // of the session
+  PeerFigures figures() const;               // of the session
+  std::vector<RefusedMicrobatch> refused();  // as in Beat
   const Neighbours& neighbours() const { return neighbours_; }
   const Courier& courier() const { return courier_; }
   const Ledger& ledger() const { return ledger_; }

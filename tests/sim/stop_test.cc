@@ -170,6 +170,52 @@ TEST_P(StopTest, APersonWhoStopsARunWhosePeersAllServeAndBringNothingWaitsNoLong
   EXPECT_EQ(swarm.summary().lost, 0u) << "what was committed is secured all the same";
 }
 
+// Without a Ctrl-C it would stand for ever.
+TEST_P(StopTest, ARunWhosePeersAllRefuseWhatTheyComputeEndsByItselfAndNamesMicrobatchStageAndOption) {
+  for (const bool save : {false, true}) {
+    SCOPED_TRACE(save);
+    const auto fails = std::make_shared<bool>(false);
+    SwarmOptions with = options(save);
+    with.factory = [fails](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
+      if (spec.stage != StageId(1)) return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec));
+      return std::unique_ptr<StageExecutor>(std::make_unique<Failing>(spec, fails));
+    };
+    Swarm swarm(std::move(with));
+    swarm.run_for(8s);
+    *fails = true;
+    ASSERT_TRUE(run_until_finished(swarm, 2 * bound(swarm))) << swarm.launch()->parked_text();
+    ASSERT_TRUE(swarm.launch_error());
+    EXPECT_EQ(swarm.launch_error()->code, ErrorCode::kNonFinite);
+    const std::string& said = swarm.launch_error()->message;
+    for (const char* part :
+         {"stage 1 refuses microbatch ", "an activation is not finite (2 of its 2 peers", "[optimizer] lr"})
+      EXPECT_NE(said.find(part), std::string::npos) << said;
+    EXPECT_EQ(told(swarm, "The run ends in 30 s"), 1u);
+    EXPECT_GE(told(swarm, "refuses microbatch"), 2u);
+    ASSERT_EQ(swarm.summary().refusals.size(), 1u);
+    EXPECT_EQ(swarm.summary().refusals.begin()->first.first, StageId(1));
+    EXPECT_EQ(swarm.summary().lost, 0u) << "what was committed is secured all the same";
+    EXPECT_EQ(swarm.states().size(), save ? swarm.options().stages : 0u);
+    ASSERT_TRUE(swarm.run_to_end(30s)) << "all heard END";
+  }
+}
+
+// Its forwards fail, those of the other replica do not.
+TEST_P(StopTest, OnePeerThatRefusesAllIsSaidAndTheRunGoesOn) {
+  const auto fails = std::make_shared<bool>(true), holds = std::make_shared<bool>(false);
+  int made = 0;
+  SwarmOptions with = options();
+  with.factory = [&](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
+    return std::unique_ptr<StageExecutor>(std::make_unique<Failing>(spec, made++ == 0 ? fails : holds));
+  };
+  Swarm swarm(std::move(with));
+  swarm.run_for(90s);
+  EXPECT_FALSE(swarm.finished());
+  EXPECT_GE(told(swarm, "refuses microbatch"), 1u);
+  EXPECT_EQ(told(swarm, "The run ends in"), 0u);
+  EXPECT_GT(swarm.launch()->book().committed(), 100u);
+}
+
 // Without a Ctrl-C: all is trained and secured, and a figure is no reason to wait for ever.
 TEST_P(StopTest, ARunWhoseStagesPartInValidationEndsWithoutItsFigure) {
   SwarmOptions with = options();

@@ -76,6 +76,26 @@ TEST(MetersTest, TheDelayIsTheMeanOverTheTargetsOfTheLastWindows) {
   EXPECT_DOUBLE_EQ(meters.figures({}).delay, 3) << "older windows are forgotten";
 }
 
+TEST(MetersTest, AMicrobatchIsRefusedUntilAPassOfItIsCountedOrItIsDecided) {
+  Meters meters(64, 1000);
+  meters.refused(7, RefusalCause::kActivation);
+  meters.refused(7, RefusalCause::kGradient);
+  meters.refused(3, RefusalCause::kLoss);
+  meters.refused(9, RefusalCause::kMemory);
+  meters.passed(9);
+  const auto all = meters.refused(0);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].serial, 3u) << "lowest first";
+  EXPECT_EQ(all[1].serial, 7u);
+  EXPECT_EQ(all[1].times, 2u);
+  EXPECT_EQ(all[1].cause, RefusalCause::kGradient) << "the newest";
+  EXPECT_EQ(meters.refused(4).size(), 1u) << "below the low-water mark all is decided";
+  for (std::uint64_t serial = 10; serial < 1000; ++serial) meters.refused(serial, RefusalCause::kOther);
+  const auto most = meters.refused(0);
+  ASSERT_EQ(most.size(), limits::kRefusedMax);
+  EXPECT_EQ(most.front().serial, 7u) << "the lowest stay";
+}
+
 TEST(MetersTest, WhatHappenedAddsUp) {
   Meters meters(64, 1000);
   meters.stepped({});
