@@ -141,7 +141,7 @@ Result<Planned> plan_run(const InitArguments& arguments, NewFiles& made) {
   derive_options(derived);
   SHOAL_TRY(check_config(derived, arguments.out));
   planned.few_steps = few_steps_warning(derived);
-  TextFiles files = planned.config.text_files();
+  TextFiles files = derived.text_files();
   files.paths = {text.path};
   files.tokenizer = arguments.tokenizer;
   SHOAL_ASSIGN(const Samples samples, Samples::open(files));

@@ -90,8 +90,9 @@ std::uint64_t RunConfig::schedule_targets() const {
 }
 
 std::uint64_t RunConfig::estimate_samples() const {
-  constexpr std::uint64_t kMost = 64;
-  return data.validation_samples == 0 ? kMost : std::min(data.validation_samples, kMost);
+  constexpr std::uint64_t kSamples = 64, kSequences = 256;
+  const std::uint64_t most = std::max(kSamples, kSequences / std::max<std::uint64_t>(1, data.sequences));
+  return data.validation_samples == 0 ? most : std::min(data.validation_samples, most);
 }
 
 InnerStep RunConfig::inner_step(std::uint64_t step, std::uint64_t targets, std::uint64_t run_targets, bool late) const {

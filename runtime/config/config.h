@@ -197,11 +197,13 @@ struct RunConfig {
   std::uint64_t id_window() const;
   static constexpr std::uint64_t kIdWindowMin = 4096, kIdWindowMax = 1u << 18;
   static constexpr std::uint64_t kRoundMicrobatchesMax = kIdWindowMax / 2;
+  static constexpr std::uint64_t kStepMicrobatchesMax = 1024;  // as the table of options bounds it
   // How many whole paths (a CommitItem over all stages) one control message has room for: a Step must name all of its.
   static std::size_t paths_in_message(std::size_t stages);
   std::uint64_t end_targets() const;       // 0 = no end
   std::uint64_t schedule_targets() const;  // length of the cosine; 0 = constant after the warm-up (no end is known)
-  // Whether the validation loss is estimated behind this step, and of how many samples at most.
+  // Whether the validation loss is estimated behind this step, and of how many samples at most: 64 of them, or 256
+  // sequences where those are more.
   bool validates_after(std::uint64_t step) const { return data.validate_every > 0 && step % data.validate_every == 0; }
   std::uint64_t estimate_samples() const;
   // Whether a swarm's gradients may be made at older weights than those that they change. Few in flight do not exclude

@@ -72,9 +72,9 @@ constexpr OptionRow kTable[] = {
     {"data", "digests", SHOAL_SLOT(data.digests), "[]", 0, 65, kLater, "of the files, validation last; launch writes them and --resume checks them"},
     {"data", "tokenizer_digest", SHOAL_SLOT(data.tokenizer_digest), "[]", 0, 1, kLater, "of the tokenizer; launch writes it and --resume checks it"},
     {"data", "width", SHOAL_CHOICE(data.width, kWidthNames), "\"u8\"", 0, 0, kShared, "bytes, or little-endian ids of 16 or 32 bits"},
-    {"data", "sequences", SHOAL_SLOT(data.sequences), "4", 1, 4096, kShared, "B: windows of one microbatch"},
-    {"data", "validation_samples", SHOAL_SLOT(data.validation_samples), "0", 0, kCountMax, kShared, "at most this many validation samples; 0 = all"},
-    {"data", "validate_every", SHOAL_SLOT(data.validate_every), "0", 0, kStepsMax, kShared, "steps between estimates of the validation loss (64 samples at most); 0 = none"},
+    {"data", "sequences", SHOAL_DERIVED(data.sequences), "\"auto\"", 1, 4096, kShared, "B: windows of one microbatch; auto: as few as fill the pipe, and not so few that devices idle (shoal plan)"},
+    {"data", "validation_samples", SHOAL_SLOT(data.validation_samples), "0", 0, kCountMax, kShared, "at most this many validation samples, of 4 sequences each where sequences is auto; 0 = all"},
+    {"data", "validate_every", SHOAL_SLOT(data.validate_every), "0", 0, kStepsMax, kShared, "steps between estimates of the validation loss (64 samples or 256 sequences at most); 0 = none"},
 
     {"optimizer", "lr", SHOAL_DERIVED(optimizer.lr), "\"auto\"", 1e-12, 10, kShared, "peak learning rate of AdamW; auto: by the parameters (shoal plan)"},
     {"optimizer", "beta1", SHOAL_SLOT(optimizer.beta1), "0.9", 0, 0.999999, kShared, "decay of the first moment"},
@@ -201,7 +201,8 @@ std::string type_text(const OptionRow& row) {
   if (std::holds_alternative<double*>(slot)) return "number";
   if (std::holds_alternative<Auto<double>*>(slot) || std::holds_alternative<DerivedSlot<double>>(slot))
     return "auto or number";
-  if (std::holds_alternative<Auto<std::uint32_t>*>(slot) || std::holds_alternative<DerivedSlot<std::uint64_t>>(slot))
+  if (std::holds_alternative<Auto<std::uint32_t>*>(slot) || std::holds_alternative<DerivedSlot<std::uint32_t>>(slot) ||
+      std::holds_alternative<DerivedSlot<std::uint64_t>>(slot))
     return "auto or integer";
   if (std::holds_alternative<Auto<std::vector<double>>*>(slot)) return "auto or list of numbers";
   if (std::holds_alternative<std::vector<std::uint32_t>*>(slot)) return "list of integers";

@@ -31,10 +31,11 @@ template <class Number>
 struct DerivedSlot {
   Number* value;
 };
-using OptionSlot = std::variant<std::string*, TextsSlot, std::uint16_t*, std::uint32_t*, std::uint64_t*, double*,
-                                ChoiceSlot, ChoicesSlot, std::vector<std::uint32_t>*, std::vector<double>*,
-                                std::vector<PeerId>*, std::vector<Digest>*, Auto<double>*, Auto<std::uint32_t>*,
-                                Auto<std::vector<double>>*, DerivedSlot<std::uint64_t>, DerivedSlot<double>>;
+using OptionSlot =
+    std::variant<std::string*, TextsSlot, std::uint16_t*, std::uint32_t*, std::uint64_t*, double*, ChoiceSlot,
+                 ChoicesSlot, std::vector<std::uint32_t>*, std::vector<double>*, std::vector<PeerId>*,
+                 std::vector<Digest>*, Auto<double>*, Auto<std::uint32_t>*, Auto<std::vector<double>>*,
+                 DerivedSlot<std::uint32_t>, DerivedSlot<std::uint64_t>, DerivedSlot<double>>;
 
 // Whether the manifest has an option. What came after the first manifests stands there only with another value than its
 // default, so that theirs stay what they are.

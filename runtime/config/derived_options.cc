@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/formatted.h"
+#include "runtime/config/microbatch_size.h"
 #include "stages/adapters.h"
 #include "stages/stage_spec.h"
 
@@ -11,8 +12,8 @@ namespace shoal {
 namespace {
 
 constexpr double kStepLawFactor = 0.58, kStepLawPower = 0.571;
-constexpr std::uint64_t kBatchWithoutEnd = 8192;      // targets of a replica
-constexpr std::uint64_t kStepMicrobatchesMax = 1024;  // of the table of options
+constexpr std::uint64_t kBatchWithoutEnd = 8192;  // targets of a replica
+constexpr double kSamplesMax = 1e18;              // of the table of options
 constexpr double kRateOfSmall = 6e-4, kParametersOfSmall = 85e6, kRatePower = 0.25;
 constexpr double kRateMin = 1e-5, kRateMax = 4e-3, kRateOfTrained = 0.2;
 constexpr double kWarmupMin = 0.02, kWarmupMax = 0.1;
@@ -28,12 +29,22 @@ std::uint64_t known_targets(const RunConfig& c) {
   return c.schedule.steps > 0 ? 0 : c.end.tokens;
 }
 
-// Microbatches of a step of all replicas.
+// Targets of a step of all replicas.
 double batch_of(const RunConfig& c) {
   const std::uint64_t targets = known_targets(c);
-  const double batch =
-      targets == 0 ? real(kBatchWithoutEnd * replicas(c)) : kStepLawFactor * std::pow(real(targets), kStepLawPower);
-  return batch / real(microbatch(c));
+  return targets == 0 ? real(kBatchWithoutEnd * replicas(c)) : kStepLawFactor * std::pow(real(targets), kStepLawPower);
+}
+
+// The same, or what is given.
+double batch_to_cut(const RunConfig& c) {
+  const bool own = !traits_of(c.sync.rule).every_step && c.sync.inner_batch != kAuto<std::uint64_t>;
+  return own ? real(c.sync.inner_batch) * real(replicas(c)) : batch_of(c);
+}
+
+// As many targets are judged as with the usual microbatches.
+std::uint64_t samples_as_usual(const SamplesSection& data) {
+  const double usual = std::min(real(data.validation_samples), kSamplesMax / kSequencesUsual) * kSequencesUsual;
+  return static_cast<std::uint64_t>(std::ceil(usual / real(data.sequences)));
 }
 
 std::uint64_t whole(double count, std::uint64_t most) {
@@ -43,13 +54,16 @@ std::uint64_t whole(double count, std::uint64_t most) {
 // A round is to fit, see check_config.
 std::uint64_t inner_batch_of(const RunConfig& c) {
   const std::uint64_t steps = std::max<std::uint64_t>(1, c.sync.inner_steps);
-  return whole(batch_of(c) / real(replicas(c)), RunConfig::kRoundMicrobatchesMax / steps / replicas(c)) * microbatch(c);
+  return whole(batch_of(c) / real(replicas(c)) / real(microbatch(c)),
+               RunConfig::kRoundMicrobatchesMax / steps / replicas(c)) *
+         microbatch(c);
 }
 
 // A Step is to fit into a message.
 std::uint64_t microbatches_per_step_of(const RunConfig& c) {
   const std::uint64_t room = RunConfig::paths_in_message(std::max<std::uint16_t>(1, c.pipeline.stages));
-  return whole(std::max(batch_of(c), real(replicas(c))), std::min(kStepMicrobatchesMax, room));
+  return whole(std::max(batch_of(c) / real(microbatch(c)), real(replicas(c))),
+               std::min(RunConfig::kStepMicrobatchesMax, room));
 }
 
 // The layers alone, without embedding and head: those of a stage in the middle that has them all.
@@ -81,6 +95,10 @@ std::uint64_t warmup_of(const RunConfig& c) {
 }  // namespace
 
 void derive_options(RunConfig& c) {
+  if (c.data.sequences == kAuto<std::uint32_t>) {
+    c.data.sequences = sequences_of_microbatch(c, batch_to_cut(c));
+    c.data.validation_samples = samples_as_usual(c.data);
+  }
   if (c.sync.inner_batch == kAuto<std::uint64_t>) c.sync.inner_batch = inner_batch_of(c);
   if (c.sync.microbatches_per_step == kAuto<std::uint64_t>) c.sync.microbatches_per_step = microbatches_per_step_of(c);
   if (c.optimizer.lr == kAuto<double>) c.optimizer.lr = peak_rate(c);

@@ -1,7 +1,8 @@
 #pragma once
-// What "auto" stands for where the value belongs into the manifest: peak learning rate, warm-up and the batches. They
-// are worked out once, when RUN.toml is read, from the model, the length of the schedule and the expected replicas, and
-// are plain numbers afterwards. Pure; thread-safe.
+// What "auto" stands for where the value belongs into the manifest: peak learning rate, warm-up, the batches and the
+// size of a microbatch (microbatch_size.h), of which a given [data] validation_samples then counts as many as hold its
+// number of the usual ones. They are worked out once, when RUN.toml is read, from the model, the length of the schedule
+// and the expected replicas, and are plain numbers afterwards. Pure; thread-safe.
 //
 // Batch of a step of all replicas, in targets of a run of D: 0.58 D^0.571 (Step Law, Li et al. 2025, arXiv:2503.04715),
 // rounded to whole microbatches, at least one a replica: 1546 of 1e6, 80,000 of 1e9. No D is known: 8192 a replica.

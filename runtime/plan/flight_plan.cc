@@ -65,23 +65,25 @@ std::uint64_t fewest_of(const RunConfig& c, std::uint64_t in_flight) {
   return std::min(std::max(window_of(c) / kWindowParts, replicas(c)), in_flight);
 }
 
+// ln of the ratio of losses, on `ramp` from `few` on.
+double price_on(const RunConfig& c, std::uint64_t n, std::uint64_t few, const std::optional<FlightRamp>& ramp) {
+  if (!priced(c)) return 0;
+  const double ahead = c.look_ahead_of(c.gradients_late());
+  if (!ramp) return delay_price(mean_delay(c, n), ahead);
+  return delay_price(mean_delay(c, n), ahead, mean_delay(c, few), *ramp);
+}
+
 std::optional<FlightRamp> ramp_of(const RunConfig& c, std::uint64_t in_flight) {
   if (const auto& given = c.pipeline.in_flight_ramp.given) {
     if (given->empty()) return std::nullopt;
     return FlightRamp{given->at(0), given->at(1)};
   }
-  if (!priced(c) || c.schedule_targets() == 0 || kWindowParts * in_flight <= window_of(c)) return std::nullopt;
+  if (c.schedule_targets() == 0 || kWindowParts * in_flight <= window_of(c)) return std::nullopt;
+  if (part_of_loss(price_on(c, in_flight, in_flight, std::nullopt)) <= kPriceBorne) return std::nullopt;
   return kFlightRamp;
 }
 
-// ln of the ratio of losses.
-double price_of(const RunConfig& c, std::uint64_t n) {
-  if (!priced(c)) return 0;
-  const double ahead = c.look_ahead_of(c.gradients_late());
-  const std::optional<FlightRamp> ramp = ramp_of(c, n);
-  if (!ramp) return delay_price(mean_delay(c, n), ahead);
-  return delay_price(mean_delay(c, n), ahead, mean_delay(c, fewest_of(c, n)), *ramp);
-}
+double price_of(const RunConfig& c, std::uint64_t n) { return price_on(c, n, fewest_of(c, n), ramp_of(c, n)); }
 
 // How much longer a schedule takes than with a full pipe. Along the ramp's line that falls as fill / number.
 double slowness(const RunConfig& c, std::uint64_t n) {
@@ -249,11 +251,13 @@ std::uint64_t in_flight_of(const RunConfig& c) {
 std::optional<FlightRamp> flight_ramp(const RunConfig& c) { return ramp_of(c, in_flight_of(c)); }
 
 std::uint64_t in_flight_most(const RunConfig& c) {
-  std::uint64_t most = in_flight_of(c);
-  if (c.pipeline.in_flight.given) return most;
-  const std::uint64_t end = std::min(kFillMost * fill_of(c), kInFlightMax);
-  const double dearest = price_of(c, most) + std::log1p(kPriceOfLines);
-  const auto may = [&](std::uint64_t n) { return !priced(c) || (borne(c, n) && price_of(c, n) <= dearest); };
+  const std::uint64_t full = in_flight_of(c);
+  if (c.pipeline.in_flight.given) return full;
+  const std::uint64_t end = std::min(kFillMost * fill_of(c), kInFlightMax), few = fewest_of(c, full);
+  const std::optional<FlightRamp> ramp = ramp_of(c, full);
+  const double dearest = std::min(std::log1p(kPriceBorne), price_of(c, full) + std::log1p(kPriceOfLines));
+  std::uint64_t most = full;
+  const auto may = [&](std::uint64_t n) { return !priced(c) || price_on(c, n, few * n / full, ramp) <= dearest; };
   while (most + replicas(c) <= end && may(most + replicas(c))) most += replicas(c);
   return most;
 }
@@ -275,6 +279,8 @@ std::uint64_t FlightLimits::at(std::uint64_t run_targets) const {
   if (now <= begin) return fewest;
   return fewest + static_cast<std::uint64_t>((now - begin) / (end - begin) * real(full - fewest));
 }
+
+std::uint64_t FlightLimits::most_at(std::uint64_t run_targets) const { return at(run_targets) * most / full; }
 
 double full_in_flight_share(const RunConfig& c, std::uint64_t run_targets) {
   const FlightLimits limits = flight_limits(c);

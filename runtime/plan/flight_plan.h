@@ -77,12 +77,14 @@ std::string text_of(const PipeFilling& filling);
 // Microbatches under way at most, whatever the ramp says: as given, or what "auto" takes.
 std::uint64_t in_flight_of(const RunConfig& config);
 // With "auto" more than in_flight_of() may be kept under way where lines are slow (runtime/trainer/flight_follower.h):
-// up to this number. It is expected to cost at most kPriceBorne, and kPriceOfLines more than in_flight_of() does, and
-// is at most kFillMost times what fills the pipe when a hop lasts as long as a pass. Else in_flight_of().
+// up to this number, and on a ramp as many times what the ramp allows. That is expected to cost at most kPriceBorne,
+// and kPriceOfLines more than in_flight_of() does, and is at most kFillMost times what fills the pipe when a hop lasts
+// as long as a pass. Else in_flight_of().
 inline constexpr std::uint64_t kFillMost = 4;
 inline constexpr double kPriceOfLines = 0.01;
 std::uint64_t in_flight_most(const RunConfig& config);
-// As given, or with "auto" kFlightRamp where more than a quarter of a step is in flight; none without a schedule.
+// As given, or with "auto" kFlightRamp where more than a quarter of a step is in flight and would cost more than
+// kPriceBorne without it; none without a schedule.
 std::optional<FlightRamp> flight_ramp(const RunConfig& config);
 
 // How many microbatches may be under way when a run has committed so many targets: worked out once, then asked often.
@@ -96,6 +98,9 @@ struct FlightLimits {
   double begin = 0, end = 0;  // the ramp, in targets of the run; both 0: none
   // `fewest` up to `begin`, `full` from `end` on, between them a line, rounded down. Never falls.
   std::uint64_t at(std::uint64_t run_targets) const;
+  // What slow lines may raise that to: `most` behind the ramp, and on it as large a part of `most` as at() is of
+  // `full`.
+  std::uint64_t most_at(std::uint64_t run_targets) const;
 };
 FlightLimits flight_limits(const RunConfig& config);
 // The part of the first `run_targets` during which all were allowed, 0 to 1.

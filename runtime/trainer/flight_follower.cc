@@ -4,6 +4,12 @@
 
 namespace shoal {
 
+void FlightFollower::bound(std::uint64_t least, std::uint64_t most) {
+  least_ = least;
+  most_ = most;
+  in_flight_ = std::clamp(in_flight_, least, most);
+}
+
 bool FlightFollower::decided(Duration took, bool under_way) {
   const double seconds = seconds_of(took);
   if (seconds <= 0) return false;

@@ -47,8 +47,7 @@ Trainer::Trainer(TrainerOptions options, TrainerEnvironment environment, Owner& 
                make_policy(options_.config.pipeline.routing, options_.self)),
       order_(env_.samples.order(options_.config.run.seed)),
       in_flight_(flight_limits(options_.config)),
-      follower_(in_flight_.full, in_flight_.most, std::max<std::uint64_t>(1, options_.config.pipeline.replicas),
-                options_.config.pipeline.stages),
+      follower_(std::max<std::uint64_t>(1, options_.config.pipeline.replicas), options_.config.pipeline.stages),
       commits_(commit_items_max(options_.config.pipeline.stages)),
       steps_(options_.config),
       lines_(options_.config),
@@ -127,18 +126,12 @@ bool Trainer::reached_end() const {
 bool Trainer::may_issue(std::uint64_t serial) const {
   const std::uint64_t end = options_.config.end_targets();
   if (end > 0 && serial * options_.config.targets_per_microbatch() >= end) return false;
-  return env_.book.open() + deciding_.size() < in_flight_most() && steps_.may_issue(serial);
-}
-
-std::uint64_t Trainer::in_flight_most() const {
-  const std::uint64_t planned = in_flight_.at(env_.book.committed_targets());
-  return planned < in_flight_.full ? planned : follower_.in_flight();
+  return env_.book.open() + deciding_.size() < follower_.in_flight() && steps_.may_issue(serial);
 }
 
 void Trainer::follow_flight(const MicrobatchId& microbatch) {
-  const std::uint64_t before = in_flight_most(), open = env_.book.open() + deciding_.size();
-  const bool all = before >= in_flight_.full && open >= before;
-  if (!follower_.decided(env_.loop.now() - frames_.at(microbatch).issued, all)) return;
+  const std::uint64_t before = follower_.in_flight(), open = env_.book.open() + deciding_.size();
+  if (!follower_.decided(env_.loop.now() - frames_.at(microbatch).issued, open >= before)) return;
   const std::uint64_t now = follower_.in_flight();
   if (const auto times = said_.due(now > before ? "flight up" : "flight down", env_.loop.now()))
     log_info(now, " microbatches are kept in flight now, ", before,
@@ -148,6 +141,8 @@ void Trainer::follow_flight(const MicrobatchId& microbatch) {
 
 void Trainer::issue() {
   if (!is(TrainerPhase::kFeeding)) return;
+  const std::uint64_t committed = env_.book.committed_targets();
+  follower_.bound(in_flight_.at(committed), in_flight_.most_at(committed));
   while (true) {
     const auto id = env_.book.next();
     if (!id || !may_issue(id->serial)) return;

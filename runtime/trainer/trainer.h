@@ -126,7 +126,6 @@ class Trainer final : private HopOwner {
   void tick();
   void issue();
   bool may_issue(std::uint64_t serial) const;
-  std::uint64_t in_flight_most() const;
   void follow_flight(const MicrobatchId& microbatch);
   // The first element of its path that the session that it names did not make.
   std::optional<std::size_t> forged_in(const MicrobatchId& microbatch, const Gradient& gradient) const;
@@ -149,7 +148,7 @@ class Trainer final : private HopOwner {
   Courier courier_;
   SampleOrder order_;
   const FlightLimits in_flight_;  // asked at every commit, so not chosen anew
-  FlightFollower follower_;       // behind the ramp
+  FlightFollower follower_;       // between its numbers
   TrainerPhase phase_ = TrainerPhase::kWaiting;
   std::function<void()> settled_;
   struct Open {

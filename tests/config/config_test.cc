@@ -78,10 +78,11 @@ TEST(ConfigTest, NamesTheLineOfAnUnknownKeyAndWhatWasMeant) {
 }
 
 TEST(ConfigTest, RefusesWrongTypesAndBounds) {
-  EXPECT_EQ(message_of(with("sequences = \"two\"\n")), "run.toml:8: [data] sequences must be integer");
-  EXPECT_EQ(message_of(with("sequences = 2.0\n")), "run.toml:8: [data] sequences must be integer");
+  EXPECT_EQ(message_of(with("sequences = \"two\"\n")),
+            "run.toml:8: [data] sequences = \"two\" is not known: it is \"auto\", or 1 to 4096");
+  EXPECT_EQ(message_of(with("sequences = 2.0\n")), "run.toml:8: [data] sequences must be auto or integer");
   EXPECT_EQ(message_of(with("sequences = 0\n")),
-            "run.toml:8: [data] sequences = 0 is out of bounds: allowed is 1 to 4096");
+            "run.toml:8: [data] sequences = 0 is out of bounds: allowed is 1 to 4096, or \"auto\"");
   EXPECT_THAT(message_of(with("sequences = -1\n")), HasSubstr("out of bounds"));
   EXPECT_THAT(message_of(with("[optimizer]\nlr = nan\n")), HasSubstr("must be auto or number"));
   EXPECT_THAT(message_of(with("[sync]\nrule = \"dilocco\"\n")),

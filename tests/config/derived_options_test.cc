@@ -30,15 +30,15 @@ RunConfig of(const Setting& setting) {
 }
 
 TEST(DerivedOptionsTest, TheBatchOfAllReplicasFollowsTheLengthOfTheRun) {
-  EXPECT_EQ(of({.tokens = 1'000'000}).sync.inner_batch, 6u * 256);                 // 1546 targets
-  EXPECT_EQ(of({.tokens = 1'000'000, .replicas = 2}).sync.inner_batch, 3u * 256);  // 773 each
+  EXPECT_EQ(of({.tokens = 1'000'000}).sync.inner_batch, 8u * 192);                 // 1546 targets
+  EXPECT_EQ(of({.tokens = 1'000'000, .replicas = 2}).sync.inner_batch, 12u * 64);  // 773 each
   EXPECT_EQ(of({.tokens = 1'000'000'000}).sync.inner_batch, 312u * 256);           // 79,900
-  EXPECT_EQ(of({.tokens = 1'000'000}).sync.microbatches_per_step, 6u);
+  EXPECT_EQ(of({.tokens = 1'000'000}).sync.microbatches_per_step, 8u);
 }
 
 TEST(DerivedOptionsTest, EveryReplicaHasAMicrobatchOfAStep) {
   const RunConfig config = of({.tokens = 10'000, .replicas = 8});
-  EXPECT_EQ(config.sync.inner_batch, 256u);
+  EXPECT_EQ(config.sync.inner_batch, 64u);
   EXPECT_EQ(config.sync.microbatches_per_step, 8u);
 }
 

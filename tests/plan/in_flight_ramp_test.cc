@@ -85,6 +85,22 @@ TEST(InFlightRampTest, OfAllreduceAndWarmStepsTheWindowIsTheStep) {
   EXPECT_EQ(flight_limits(config).at(0), 8u);
 }
 
+// As large a part of `most` as the ramp allows of all, so that the price of the whole run bounds both.
+TEST(InFlightRampTest, SlowLinesMayRaiseItByTheSameFactorAllAlong) {
+  RunConfig config = ramped(2, 28);
+  config.pipeline.in_flight = {};
+  config.sync.inner_batch = 64 * kTargets;
+  config.schedule.tokens = 1000 * kTargets;
+  FlightLimits limits = flight_limits(config);
+  EXPECT_GT(limits.most, limits.full);
+  limits = {.full = 20, .most = 30, .fewest = 6, .begin = 100 * kTargets, .end = 600 * kTargets};
+  EXPECT_EQ(limits.most_at(0), 9u);
+  EXPECT_EQ(limits.most_at(600 * kTargets), 30u);
+  for (std::uint64_t targets = 0; targets <= 1000 * kTargets; targets += 10 * kTargets)
+    EXPECT_GE(limits.most_at(targets), limits.at(targets)) << targets;
+  EXPECT_EQ(flight_limits(ramped(2, 28)).most_at(350 * kTargets), 18u) << "a given number is kept to";
+}
+
 TEST(InFlightRampTest, WithoutARampAllAreAllowedFromTheBeginning) {
   RunConfig config = ramped(2, 28, {});
   EXPECT_EQ(flight_limits(config).at(0), 28u);
@@ -120,14 +136,15 @@ TEST(InFlightRampTest, IsKeptInTheManifest) {
 }
 
 // 32 microbatches make a step of both replicas.
-TEST(InFlightRampTest, ByItselfItBeginsWhereMoreThanAQuarterOfAStepIsInFlight) {
+TEST(InFlightRampTest, ByItselfItIsWhereAllAtOnceWouldCostTooMuch) {
   const auto by_itself = [](std::uint32_t in_flight) {
     RunConfig config = ramped(2, in_flight);
     config.pipeline.in_flight_ramp = {};
     return config;
   };
   EXPECT_EQ(flight_ramp(by_itself(8)), std::nullopt);
-  EXPECT_EQ(flight_ramp(by_itself(9)), (FlightRamp{0.1, 0.6}));
+  EXPECT_EQ(flight_ramp(by_itself(9)), std::nullopt) << "borne";
+  EXPECT_EQ(flight_ramp(by_itself(28)), (FlightRamp{0.1, 0.6}));
   EXPECT_EQ(flight_limits(by_itself(28)).at(0), 8u);
   EXPECT_EQ(flight_limits(by_itself(28)).at(350 * kTargets), 18u) << "as with the list";
   RunConfig config = by_itself(28);
@@ -135,7 +152,7 @@ TEST(InFlightRampTest, ByItselfItBeginsWhereMoreThanAQuarterOfAStepIsInFlight) {
   EXPECT_EQ(flight_ramp(config), std::nullopt) << "no schedule, and no share of it";
   config = by_itself(28);
   config.sync.rule = RuleId::kAllreduce;
-  config.sync.microbatches_per_step = 32;
+  config.sync.microbatches_per_step = 28;
   EXPECT_NE(flight_ramp(config), std::nullopt);
   config.sync.mode = SyncMode::kDrain;
   EXPECT_EQ(flight_ramp(config), std::nullopt) << "nothing is late";

@@ -8,6 +8,12 @@
 namespace shoal {
 namespace {
 
+FlightFollower follower_of(std::uint64_t least, std::uint64_t most, std::uint64_t stages = 1) {
+  FlightFollower follower(1, stages);
+  follower.bound(least, most);
+  return follower;
+}
+
 // A pipe of `empty_s` from end to end that finishes one microbatch every `gap_s`.
 struct Pipe {
   double empty_s = 1, gap_s = 0.1;
@@ -22,30 +28,44 @@ std::uint64_t followed(FlightFollower& follower, const Pipe& pipe, int microbatc
 }
 
 TEST(FlightFollowerTest, FillsALongPipeAndNoMore) {
-  FlightFollower follower(4, 64, 1, 1);
+  FlightFollower follower = follower_of(4, 64);
   const std::uint64_t n = followed(follower, {.empty_s = 2, .gap_s = 0.1}, 2000);
   EXPECT_GE(n, 20u + 2u) << "20 fill it, and two wait";
   EXPECT_LE(n, 20u + 4u);
 }
 
 TEST(FlightFollowerTest, StaysWhereEnoughWait) {
-  FlightFollower follower(16, 64, 1, 4);
+  FlightFollower follower = follower_of(16, 64, 4);
   EXPECT_EQ(followed(follower, {.empty_s = 0.8, .gap_s = 0.1}, 2000), 16u) << "8 of them, for four stages";
 }
 
 TEST(FlightFollowerTest, NeverPassesWhatLateGradientsMayCost) {
-  FlightFollower follower(4, 8, 1, 1);
+  FlightFollower follower = follower_of(4, 8);
   EXPECT_EQ(followed(follower, {.empty_s = 10, .gap_s = 0.1}, 2000), 8u);
 }
 
+// A long pipe, and a ramp whose line and price both rise.
+TEST(FlightFollowerTest, RisesOnARampAsFarAsItIsBorneThere) {
+  FlightFollower follower = follower_of(6, 10);
+  const Pipe pipe{.empty_s = 2, .gap_s = 0.1};
+  EXPECT_EQ(followed(follower, pipe, 200), 10u);
+  follower.bound(8, 13);
+  EXPECT_EQ(followed(follower, pipe, 200), 13u);
+  follower.bound(14, 40);
+  EXPECT_EQ(follower.in_flight(), 14u) << "the line has come past it";
+  EXPECT_GE(followed(follower, pipe, 2000), 20u + 2u);
+  follower.bound(2, 4);
+  EXPECT_EQ(follower.in_flight(), 4u);
+}
+
 TEST(FlightFollowerTest, GoesBackWhenThePipeBecomesSlower) {
-  FlightFollower follower(4, 64, 1, 1);
+  FlightFollower follower = follower_of(4, 64);
   EXPECT_GE(followed(follower, {.empty_s = 2, .gap_s = 0.1}, 2000), 20u);
   EXPECT_LE(followed(follower, {.empty_s = 2, .gap_s = 0.4}, 4000), 9u) << "5 fill it";
 }
 
 TEST(FlightFollowerTest, LearnsAnewWhenTheMembersChange) {
-  FlightFollower follower(4, 64, 1, 1);
+  FlightFollower follower = follower_of(4, 64);
   const Pipe near{.empty_s = 0.4, .gap_s = 0.1}, far{.empty_s = 3, .gap_s = 0.1};
   EXPECT_LE(followed(follower, near, 1000), 8u);
   EXPECT_LE(followed(follower, far, 1000), 8u) << "it takes the way for waiting";
@@ -55,13 +75,13 @@ TEST(FlightFollowerTest, LearnsAnewWhenTheMembersChange) {
 
 // Where something else holds microbatches back, time says nothing of the number.
 TEST(FlightFollowerTest, RaisesNothingWhileFewerAreUnderWay) {
-  FlightFollower follower(4, 64, 1, 1);
+  FlightFollower follower = follower_of(4, 64);
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(follower.decided(1s, false));
   EXPECT_EQ(follower.in_flight(), 4u);
 }
 
 TEST(FlightFollowerTest, OneThatTookLongIsNoQueue) {
-  FlightFollower follower(8, 64, 1, 1);
+  FlightFollower follower = follower_of(8, 64);
   const Pipe pipe{.empty_s = 2, .gap_s = 0.1};
   for (int i = 0; i < 3000; ++i) {
     const double more = i % 10 == 0 ? 30 : 0;
