@@ -118,6 +118,8 @@ std::vector<std::string> CountingChecker::look() {
   books_.read(swarm_.events());
   std::vector<std::string> broken = books_.broken();
   check_fences(broken);
+  for (const SimDial& dial : swarm_.network().nats().answered())
+    if (std::string line = broken_by(dial); !line.empty()) broken.push_back(std::move(line));
   for (std::size_t i = 0; i < swarm_.peers().size(); ++i) {
     const auto& process = *swarm_.peers()[i];
     if (!process.alive || !process.peer || !process.peer->stage_peer() || !process.peer->stage_peer()->serving())

@@ -25,6 +25,8 @@ namespace shoal {
 //   - what its ledger calls settled was logged, for this entry, before;
 //   - what a round up to its version secured is not in its ledger; nor is what is lost, while its session lives, but
 //     for the rest that is lost when the run ends; that rest holds nothing of a session that was over long before;
+//   - no dial was answered by a host that answers nobody outside its home (sim_nat.h), so that of no two hosts which
+//     cannot be dialled one was connected directly by a dial of the other;
 //   - the launching process has no link to a session that it fenced, in this life or in one before.
 // clang-format on
 class CountingChecker {

@@ -42,6 +42,11 @@ enum class FaultKind : std::uint8_t {
   kDeadDirectory,    // everybody's child is dead
   kStaleDirectory,   // what is written does not arrive
   kForgedDirectory,  // strangers write, and repeat what others wrote
+  // routers; only where a plan asks for them (FaultOptions::nat)
+  kNatFlush,     // a peer's router forgets its connections; strength: below 1 silently, from 1 on by RST
+  kNatRenumber,  // the router of a peer's home has a new address
+  kReachLost,    // nobody can dial a peer any more; what stands goes on
+  kReachWon,     // everybody can dial a peer
   kCount,
 };
 

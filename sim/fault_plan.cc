@@ -24,7 +24,8 @@ double between(double low, double high, Rng& rng) {
 std::vector<FaultKind> choose_kinds(const FaultOptions& options, Rng& rng) {
   if (!options.only.empty()) return {options.only.begin(), options.only.end()};
   std::vector<FaultKind> kinds;
-  for (const FaultRow& row : fault_table()) kinds.push_back(row.kind);
+  for (const FaultRow& row : fault_table())
+    if (options.nat || row.kind < FaultKind::kNatFlush) kinds.push_back(row.kind);
   rng.shuffle(kinds);
   kinds.resize(kKindsMin + rng.below(kinds.size() - kKindsMin + 1));
   std::sort(kinds.begin(), kinds.end());
@@ -72,6 +73,10 @@ const std::vector<FaultRow>& fault_table() {
       {FaultKind::kDeadDirectory, "dead-directory", 1, 1s, 20s, 60s, 0, 0, 0, ""},
       {FaultKind::kStaleDirectory, "stale-directory", 1, 1s, 20s, 60s, 0, 0, 0, ""},
       {FaultKind::kForgedDirectory, "forged-directory", 1, 0s, 0s, 0s, 1, 64, 1000, ""},
+      {FaultKind::kNatFlush, "nat-flush", 2, 0s, 0s, 0s, 0.5, 2, 2, ""},
+      {FaultKind::kNatRenumber, "nat-renumber", 1, 0s, 0s, 0s, 0, 0, 0, ""},
+      {FaultKind::kReachLost, "reach-lost", 1, 500ms, 15s, 60s, 0.5, 2, 2, ""},
+      {FaultKind::kReachWon, "reach-won", 1, 500ms, 15s, 60s, 0, 0, 0, ""},
   };
   return table;
 }

@@ -28,6 +28,8 @@ bool of_a_pair(FaultKind kind) {
   return kind == FaultKind::kCut || kind == FaultKind::kPartition || kind == FaultKind::kOneWay;
 }
 
+bool by_reset(const Fault& fault) { return fault.strength >= 1; }
+
 std::string text_of(const Fault& fault) {
   std::ostringstream out;
   out << name_of(fault.kind);
@@ -98,7 +100,20 @@ bool FaultStrikes::strike(const Fault& fault) {
     jumped_[fault.who] += from_seconds(rng_.chance(0.5) ? fault.strength : -fault.strength);
   } else if (fault.kind == FaultKind::kForgedDirectory) {
     forge_records(static_cast<std::size_t>(fault.strength));
+  } else if (fault.kind >= FaultKind::kNatFlush) {
+    return strike_router(fault);
   }
+  return true;
+}
+
+// What a change of reach makes of a host is declared: apply_hosts().
+bool FaultStrikes::strike_router(const Fault& fault) {
+  const Address& who = swarm_.peers()[fault.who]->address;
+  SimNetwork& network = swarm_.network();
+  if (fault.kind == FaultKind::kNatRenumber) return network.renumber(who);
+  if (fault.kind == FaultKind::kNatFlush) network.flush(who, by_reset(fault));
+  if (fault.kind == FaultKind::kReachLost) return network.nats().of(who).dialable();
+  if (fault.kind == FaultKind::kReachWon) return !network.nats().of(who).dialable();
   return true;
 }
 
@@ -169,15 +184,19 @@ bool FaultStrikes::pending() const {
 }
 
 std::vector<std::size_t> FaultStrikes::heal_core() {
-  std::map<StageId, std::pair<Version, std::size_t>> best;
+  std::map<StageId, std::pair<Version, std::size_t>> best, best_dialable;
   for (std::size_t i = 0; i < swarm_.peers().size(); ++i) {
     const auto held = held_by(*swarm_.peers()[i]);
     if (!held) continue;
-    const auto found = best.find(held->first);
-    if (found == best.end() || found->second.first < held->second) best[held->first] = {held->second, i};
+    for (auto* holders : {&best, &best_dialable}) {
+      if (holders == &best_dialable && !swarm_.nat_of(i).dialable()) continue;
+      const auto found = holders->find(held->first);
+      if (found == holders->end() || found->second.first < held->second) (*holders)[held->first] = {held->second, i};
+    }
   }
   std::set<std::size_t> core;
-  for (const auto& [stage, holder] : best) core.insert(holder.second);
+  for (const auto* holders : {&best, &best_dialable})
+    for (const auto& [stage, holder] : *holders) core.insert(holder.second);
   // A stage that nobody holds has not begun yet: everybody counts then.
   const bool all = best.size() < swarm_.options().stages;
   for (Active& a : active_) {
@@ -238,6 +257,7 @@ void FaultStrikes::apply_hosts() {
   for (std::size_t i = 0; i < swarm_.peers().size(); ++i) {
     const auto& process = *swarm_.peers()[i];
     swarm_.network().set_shape(process.address, shape_of(i));
+    SimNat nat = swarm_.nat_of(i);
     double slowness = 1;
     bool hung = false;
     Duration offset = jumped_.contains(i) ? jumped_.at(i) : Duration::zero();
@@ -247,7 +267,12 @@ void FaultStrikes::apply_hosts() {
       if (fault.kind == FaultKind::kClockOffset)
         offset += from_seconds(fault.other % 2 == 0 ? fault.strength : -fault.strength);
       hung |= fault.kind == FaultKind::kHungDevice;
+      if (fault.kind == FaultKind::kReachWon) nat.kind = NatKind::kOpen;
+      if (fault.kind != FaultKind::kReachLost) continue;
+      nat.kind = NatKind::kFirewall;
+      nat.resets = by_reset(fault);
     }
+    if (nat != swarm_.network().nats().of(process.address)) swarm_.network().nats().set(process.address, nat);
     swarm_.network().host(process.address).set_wall_offset(offset);
     if (!process.device) continue;
     process.device->set_pace(slowed(swarm_.pace_of(i), slowness));

@@ -26,7 +26,8 @@ class FaultStrikes {
   // Something is under way that will end by itself.
   bool pending() const;
   // Ends what keeps a core from working: the launching process, the directory, and a reachable replica of every stage
-  // that holds the newest state. Other lasting faults stay. Returns who is the core.
+  // that holds the newest state, with one that can be dialled where others cannot. Other lasting faults stay. Returns
+  // who is the core.
   std::vector<std::size_t> heal_core();
   // Peers that suffer still from a fault of their own, not of a pair (Session::peer_tag).
   std::set<std::uint64_t> afflicted() const;
@@ -42,6 +43,7 @@ class FaultStrikes {
   };
   bool strike(const Fault& fault);
   bool strike_launch(FaultKind kind);
+  bool strike_router(const Fault& fault);
   void end(const Fault& fault);
   void apply();
   void apply_hosts();

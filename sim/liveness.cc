@@ -153,6 +153,16 @@ class WaitsFor {
 
 }  // namespace
 
+std::optional<StageId> stage_out_of_reach(const Swarm& swarm) {
+  std::set<StageId> dialable;
+  for (const auto& process : swarm.peers())
+    if (process->alive && !process->finished && process->wish && swarm.network().nats().of(process->address).dialable())
+      dialable.insert(*process->wish);
+  for (std::uint16_t stage = 0; swarm.options().unreachable > 0 && stage < swarm.options().stages; ++stage)
+    if (!dialable.contains(StageId(stage))) return StageId(stage);
+  return std::nullopt;
+}
+
 std::vector<std::string> waits_for_graph(const Swarm& swarm) { return WaitsFor(swarm).lines(); }
 
 }  // namespace shoal

@@ -1,6 +1,7 @@
 #pragma once
 // Whether a swarm whose faults ended goes on, and which part waits for which when it does not.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@ namespace shoal {
 // After the faults ended and a core was healed, so many microbatches commit within so long.
 inline constexpr std::uint64_t kLiveMicrobatches = 10;
 inline constexpr Duration kLiveWithin = 60s;
+// Only while each stage has a peer that can be dialled: a stage without one is expected to serve nobody. None: each has
+// one, or nothing was said of reach (SwarmOptions::unreachable).
+std::optional<StageId> stage_out_of_reach(const Swarm& swarm);
 
 // One line for everybody who waits: the launching process (its window, stages without a server), rounds that are open
 // and the members that were not heard in them, every peer, its live entries and its claims at others. What waits stands

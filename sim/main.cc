@@ -22,7 +22,7 @@ struct Arguments {
   std::vector<std::string> kinds;
   FaultOptions faults;
   ScaleOptions scale{.peers = 0};  // 0: seeds
-  double scale_seconds = 30, unlike = 1;
+  double scale_seconds = 30, unlike = 1, unreachable = 0;
   bool standby = false, checkpoints = false, verbose = false, report = false, json = false, list = false,
        stop_at_first = false;
 };
@@ -60,6 +60,11 @@ void add_options(Command app, Arguments& a) {
          "asked to move to another stage (three a stage are needed: --replicas)")
       .in(1.0, 1000.0)
       .show_default();
+  app.add_option("--unreachable", a.unreachable,
+                 "in every seed: this share of the peers of each stage cannot be dialled, and faults of routers are "
+                 "among those drawn")
+      .in(0.0, 1.0)
+      .show_default();
   app.add_flag("--verbose", a.verbose, "tell every story, not only the broken ones");
   app.add_flag("--stop-at-first", a.stop_at_first, "end the batch with the first seed that broke a rule");
   app.add_flag("--report", a.report, "end with the figures of the batch, kind by kind");
@@ -88,6 +93,7 @@ ScenarioResult run_seed(const Arguments& a, std::uint64_t seed) {
   options.dht = true;
   options.standby = a.standby;
   options.unlike = a.unlike;
+  options.unreachable = a.unreachable;
   if (seed % kTightEvery == 0) make_tight(options);
   if (seed % kDeltasEvery == 0) options.deltas = exact_deltas();
   if (seed % kEstimatesEvery == 0) options.config.data.validate_every = 1;
@@ -166,6 +172,7 @@ int main(int argc, char** argv) {
   for (const FaultRow& row : fault_table())
     for (const std::string& name : arguments.kinds)
       if (name == row.name) arguments.faults.only.insert(row.kind);
+  arguments.faults.nat = arguments.unreachable > 0;
   arguments.faults.mean_between = from_seconds(arguments.fault_every_s);
   set_log_level(LogLevel::kError);
   if (arguments.scale.peers > 0) return tell_scale(arguments);

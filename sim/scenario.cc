@@ -79,6 +79,8 @@ class Scenario {
     while (going_on() && swarm_.loop().now() < until && committed() < before + kLiveMicrobatches)
       watch_until(std::min(until, swarm_.loop().now() + kLookEvery));
     if (!going_on() || committed() >= before + kLiveMicrobatches) return;
+    if (const auto stage = stage_out_of_reach(swarm_))
+      return say("stage " + std::to_string(stage->value) + " has no peer that can be dialled");
     // A holder that died between its word and the commit took the only copy of that version with it: such a run can
     // only be parked, and ended as a person would end it.
     if (const auto stage = stage_without_copy()) {
@@ -100,6 +102,7 @@ class Scenario {
 
   // Other stages may go on for a while without the one whose only copy is gone.
   void end_run() {
+    if (stage_out_of_reach(swarm_)) return swarm_.stop_launch();
     if (!stage_without_copy()) return swarm_.finish_launch("the faults are over");
     result_.last_copies_lost = 1;
     swarm_.stop_launch();

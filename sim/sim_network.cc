@@ -1,10 +1,8 @@
 #include "sim/sim_network.h"
 
 #include <algorithm>
-#include <array>
-#include <deque>
 
-#include "sim/sim_wire.h"
+#include "sim/sim_connection.h"
 
 namespace shoal {
 namespace {
@@ -21,32 +19,6 @@ TimePoint take_line(TimePoint& free_at, TimePoint now, Duration time) {
   return free_at = std::max(free_at, now) + time;
 }
 }  // namespace
-
-struct SimNetwork::Place {
-  Address address;
-  SimHostShape shape;
-  std::unique_ptr<SimHost> host;
-  SimWire* wire = nullptr;
-  TimePoint up_free{}, down_free{}, control_free{};
-};
-
-// One lane in one direction.
-struct SimNetwork::Pipe {
-  std::deque<Bytes> arrived;                 // handed to the host's loop, not taken yet
-  std::vector<std::pair<Lane, Bytes>> held;  // stopped by a partition (kept in the control lane's pipe for both)
-  TimePoint last_arrival{};
-  std::uint64_t outstanding = 0;
-  bool was_busy = false;
-};
-
-// Side 0 dialled.
-struct SimNetwork::Connection {
-  std::array<Place*, 2> ends{};
-  std::array<SimWire*, 2> wires{};           // null: that end is gone
-  std::array<std::array<Pipe, 2>, 2> pipes;  // [receiving side][lane]
-  bool up = false;
-  std::array<std::optional<Error>, 2> down_held;  // news that a partition stops
-};
 
 SimNetwork::SimNetwork(EventLoop& loop, Rng rng) : loop_(loop), rng_(rng) {}
 SimNetwork::~SimNetwork() = default;
@@ -107,7 +79,9 @@ void SimNetwork::trace(Event event, ConnectionId id, std::uint64_t detail) {
 ConnectionId SimNetwork::connect(SimWire& from, const PeerId& peer, const Address& address) {
   const ConnectionId id = next_++;
   auto connection = std::make_unique<Connection>();
-  connection->ends = {&place(from.address()), &place(address)};
+  connection->dialled = address;
+  connection->route = nats_.route(from.address(), address);
+  connection->ends = {&place(from.address()), &place(connection->route.to)};
   connection->wires[0] = &from;
   const Duration round_trips = 4 * latency(*connection);  // TCP, then the key exchange
   connections_.emplace(id, std::move(connection));
@@ -131,24 +105,28 @@ void SimNetwork::establish(ConnectionId id, const PeerId& wanted) {
   if (!connection->wires[0]) return void(connections_.erase(id));  // the dialler's machine died
   const Address& from = connection->ends[0]->address;
   Place& to = *connection->ends[1];
+  const Address dialled = connection->dialled;
+  const SimNats::Answer answer = nats_.answer(from, dialled, connection->route);
   // A stopped process accepts nothing: the kernel does, but the key exchange waits for it.
-  if (blocked_.contains({from, to.address}) || blocked_.contains({to.address, from}) || to.host->frozen()) {
-    loop_.after(kConnectTimeout, [this, id, address = to.address] {
+  if (blocked_.contains({from, to.address}) || blocked_.contains({to.address, from}) || to.host->frozen() ||
+      answer == SimNats::Answer::kSilent) {
+    loop_.after(kConnectTimeout, [this, id, address = dialled] {
       if (find(id)) refuse(id, make_error(ErrorCode::kTimeout, address + " does not answer"));
     });
     return;
   }
-  if (!to.wire || to.host->killed() || closed_.contains(to.address))
-    return refuse(id, make_error(ErrorCode::kUnreachable, "nobody listens at " + to.address));
+  if (!to.wire || to.host->killed() || answer == SimNats::Answer::kRefused)
+    return refuse(id, make_error(ErrorCode::kUnreachable, "nobody listens at " + dialled));
   const SimWire& dialler = *connection->wires[0];
   if (to.wire->self() != wanted)
-    return refuse(id, make_error(ErrorCode::kRefused, to.address + " is not peer " + short_name(wanted)));
+    return refuse(id, make_error(ErrorCode::kRefused, dialled + " is not peer " + short_name(wanted)));
   if (!to.wire->admitted_.empty() && !to.wire->admitted_.contains(dialler.self())) {
-    const std::string why = to.address + " does not admit this key: " + hex_of(dialler.self());
+    const std::string why = dialled + " does not admit this key: " + hex_of(dialler.self());
     return refuse(id, make_error(ErrorCode::kNotAdmitted, why));
   }
   connection->up = true;
   connection->wires[1] = to.wire;
+  nats_.note_answered(from, to.address);
   trace(Event::kUp, id, 0);
   const PeerId from_peer = dialler.self(), to_peer = to.wire->self();
   connection->wires[1]->state_->open.insert(id);
@@ -163,6 +141,7 @@ void SimNetwork::disconnect(SimWire& from, ConnectionId id) {
   if (connection->wires[side] != &from) return;
   connection->wires[side] = nullptr;
   if (!connection->up || !connection->wires[1 - side]) return void(connections_.erase(id));
+  if (connection->forgotten) return;
   tell_down(id, 1 - side, make_error(ErrorCode::kUnreachable, "the other end closed the connection"),
             latency(*connection));
 }
@@ -200,7 +179,7 @@ void SimNetwork::tell_down(ConnectionId id, int side, Error cause, Duration dela
   for (const Pipe& pipe : connection.pipes[side]) when = std::max(when, pipe.last_arrival);
   loop_.at(when, [this, id, side, cause] {
     Connection* gone = find(id);
-    if (!gone) return;
+    if (!gone || gone->forgotten) return;
     SimWire* wire = gone->wires[side];
     connections_.erase(id);
     ++errors_[cause.code];
@@ -282,7 +261,7 @@ Bytes SimNetwork::disturbed(Bytes message, const SimHostShape& shape) {
 
 void SimNetwork::arrive(ConnectionId id, int side, Lane lane, Bytes message) {
   Connection* connection = find(id);
-  if (!connection) return;
+  if (!connection || connection->forgotten) return;
   if (blocked_.contains({connection->ends[1 - side]->address, connection->ends[side]->address})) {
     connection->pipes[side][0].held.emplace_back(lane, std::move(message));
     return;
@@ -321,80 +300,14 @@ void SimNetwork::deliver(ConnectionId id, int side, Lane lane) {
       }));
 }
 
-// ---- faults ----
-
-void SimNetwork::resume(const Address& address) { host(address).resume(); }
-
-void SimNetwork::kill(const Address& address, bool machine) {
-  Place& entry = place(address);
-  entry.host->kill();
-  SimWire* wire = entry.wire;
-  entry.wire = nullptr;
-  std::vector<ConnectionId> ids;
-  for (const auto& [id, connection] : connections_) {
-    if (wire && (connection->wires[0] == wire || connection->wires[1] == wire)) ids.push_back(id);
-  }
-  for (const ConnectionId id : ids) {
-    if (!machine) {
-      disconnect(*wire, id);
-    } else if (Connection* connection = find(id)) {
-      connection->wires[connection->wires[0] == wire ? 0 : 1] = nullptr;
-    }
-  }
-}
-
-void SimNetwork::cut(const Address& a, const Address& b) {
-  std::vector<ConnectionId> ids;
-  for (const auto& [id, connection] : connections_) {
-    const Address &from = connection->ends[0]->address, &to = connection->ends[1]->address;
-    if (connection->up && ((from == a && to == b) || (from == b && to == a))) ids.push_back(id);
-  }
-  for (const ConnectionId id : ids)
-    break_connection(id, make_error(ErrorCode::kUnreachable, "the connection was lost"));
-}
-
-void SimNetwork::close_listener(const Address& address, bool closed) {
-  if (closed) {
-    closed_.insert(address);
-  } else {
-    closed_.erase(address);
-  }
-}
-
-void SimNetwork::block(const Address& from, const Address& to, bool blocked) {
-  if (blocked) {
-    blocked_.emplace(from, to);
-  } else if (blocked_.erase({from, to}) > 0) {
-    release_blocked(from, to);
-  }
-}
-
-void SimNetwork::partition(const Address& a, const Address& b, bool blocked) {
-  block(a, b, blocked);
-  block(b, a, blocked);
-}
-
-void SimNetwork::release_blocked(const Address& from, const Address& to) {
-  std::vector<ConnectionId> ids;
-  for (const auto& [id, connection] : connections_) ids.push_back(id);
-  for (const ConnectionId id : ids) {
-    for (int side = 0; side < 2; ++side) {
-      Connection* connection = find(id);
-      if (!connection || connection->ends[1 - side]->address != from || connection->ends[side]->address != to) continue;
-      for (auto& [lane, message] : std::exchange(connection->pipes[side][0].held, {}))
-        arrive(id, side, lane, std::move(message));
-      if (auto cause = std::exchange(connection->down_held[side], std::nullopt))
-        tell_down(id, side, *cause, Duration::zero());
-    }
-  }
-}
-
 std::string SimNetwork::other_host(const SimWire& at, ConnectionId id) const {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return {};
   const Connection& connection = *found->second;
   const Address& other = connection.ends[connection.wires[0] == &at ? 1 : 0]->address;
-  return other.substr(0, other.rfind(':'));
+  if (!connection.route.inside) return nats_.outer_host(other);
+  const Address& inner = nats_.of(other).inner;
+  return inner.substr(0, inner.rfind(':'));
 }
 
 }  // namespace shoal

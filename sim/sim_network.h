@@ -20,6 +20,7 @@
 #include "common/lifetime.h"
 #include "common/rng.h"
 #include "sim/sim_host.h"
+#include "sim/sim_nat.h"
 #include "transport/wire.h"
 
 namespace shoal {
@@ -64,8 +65,18 @@ class SimNetwork {
   void kill(const Address& address, bool machine = false);
   // Breaks all connections between two hosts; both ends are told.
   void cut(const Address& a, const Address& b);
-  // While closed nobody can dial it, as behind a NAT without forwarding; what it dials, and what stands, goes on.
-  void close_listener(const Address& address, bool closed = true);
+  // Who can be dialled, and by whom; a host stays behind what it is behind when its process ends.
+  SimNats& nats() { return nats_; }
+  const SimNats& nats() const { return nats_; }
+  // While closed nobody can dial it: a firewall that refuses by RST. What it dials, and what stands, goes on.
+  void close_listener(const Address& address, bool closed = true) {
+    nats_.set(address, closed ? sim_firewall(true) : SimNat{});
+  }
+  // The table of its router is gone: each connection of this host that crosses it is closed at both ends with `resets`;
+  // else its bytes vanish, and each end finds out by itself.
+  void flush(const Address& address, bool resets = false);
+  // The router of its home has a new address: the connections of all its hosts are flushed. False: it is at no home.
+  bool renumber(const Address& address);
   // While blocked nothing crosses from `from` to `to`; it waits, as TCP's retransmissions would. New connections time
   // out.
   void block(const Address& from, const Address& to, bool blocked = true);
@@ -116,7 +127,7 @@ class SimNetwork {
   std::vector<std::unique_ptr<SimHost>> former_hosts_;  // killed; their loops may still be referred to
   std::map<ConnectionId, std::unique_ptr<Connection>> connections_;
   std::set<std::pair<Address, Address>> blocked_;
-  std::set<Address> closed_;
+  SimNats nats_;
   ConnectionId next_ = 1;
   std::uint64_t trace_ = 0;
   std::map<ErrorCode, std::uint64_t> errors_;

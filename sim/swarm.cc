@@ -298,7 +298,12 @@ std::size_t Swarm::add_peer() {
   peers_.push_back(std::unique_ptr<HostedPeer>(new HostedPeer{.key = peer_key(options_.seed, index),
                                                               .address = "peer" + std::to_string(index) + ":1",
                                                               .pace = pace_of(index)}));
-  start_peer(*peers_.back());
+  HostedPeer& process = *peers_.back();
+  const SimNat nat = nat_of(index);
+  process.told = nat.inner.empty() ? process.address : nat.inner;
+  if (!nat.dialable()) network_.nats().set(process.address, nat);
+  if (options_.unreachable > 0) process.wish = StageId(static_cast<std::uint16_t>(index % options_.stages));
+  start_peer(process);
   return index;
 }
 
@@ -321,8 +326,8 @@ void Swarm::start_peer(HostedPeer& process) {
   PeerOptions options{.key = process.key,
                       .run = RunId{run_key_.id().bytes},
                       .authority = {{kSimLaunchAddress}},
-                      .whereabouts = {{process.address}},
-                      .wish = std::nullopt,
+                      .whereabouts = {{process.told}},
+                      .wish = process.wish,
                       .device = "simulated",
                       .on_processor = options_.on_processor,
                       .credits = options_.credits};

@@ -29,6 +29,9 @@ struct SwarmOptions {
   SimPace pace;
   double unlike = 1;  // each peer's machine takes so much longer than `pace`, drawn between 1 and this
   SimHostShape shape;
+  // So many of the peers of each stage, rounded, cannot be dialled; one can unless it is 1. Peers name their stage
+  // then.
+  double unreachable = 0;
   Duration round_budget{0};            // 0 = as [sync] says
   std::size_t credits = 16;            // of every peer
   PeerDirectory* directory = nullptr;  // of every peer; borrowed
@@ -96,6 +99,7 @@ class Swarm {
   SimLoop& loop() { return loop_; }
   const SimLoop& loop() const { return loop_; }
   SimNetwork& network() { return network_; }
+  const SimNetwork& network() const { return network_; }
   SimDht& dht() { return dht_; }
   std::uint64_t trace_hash() const { return loop_.trace_hash() ^ network_.trace_hash(); }
 
@@ -105,6 +109,8 @@ class Swarm {
     KeyPair key;
     std::string address;
     SimPace pace{};
+    Address told{};  // where it says that it can be dialled: at home, an address of that home
+    std::optional<StageId> wish{};
     bool alive = false, frozen = false, finished = false;
     std::optional<Error> error{};
     std::unique_ptr<Wire> wire{};
@@ -134,6 +140,7 @@ class Swarm {
   std::uint64_t takeovers() const { return takeovers_; }  // by standbys, also of machines that died since
   const Launch* launch() const { return launch_.get(); }
   SimPace pace_of(std::size_t index) const;  // of that peer's machine while nothing slows it
+  SimNat nat_of(std::size_t index) const;    // what that peer is behind while its reach is neither lost nor won
   bool finished() const { return summary_.has_value(); }
   const RunSummary& summary() const { return *summary_; }
   const std::optional<Error>& launch_error() const { return launch_error_; }

@@ -32,6 +32,7 @@ class CappedLab final : public WireLab {
     return inner_.address(index);
   }
   Address nobody() override { return inner_.nobody(); }
+  Address silent() override { return inner_.silent(); }
   void admit_only(int index, std::vector<PeerId> admitted) override { inner_.admit_only(index, std::move(admitted)); }
   void destroy(int index) override {
     wires_[index].reset();

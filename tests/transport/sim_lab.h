@@ -31,6 +31,10 @@ class SimLab final : public WireLab {
     return name_of_host(index);
   }
   Address nobody() override { return "nobody:1"; }
+  Address silent() override {
+    network_.nats().set("silent:1", sim_firewall());
+    return "silent:1";
+  }
   void admit_only(int index, std::vector<PeerId> admitted) override {
     admitted_[index] = {admitted.begin(), admitted.end()};
   }

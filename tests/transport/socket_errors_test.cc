@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
@@ -22,6 +21,7 @@
 
 #include "common/os/posix_file.h"
 #include "common/os/thread_loop.h"
+#include "tests/transport/silent_port.h"
 #include "transport/zmq/zmq_socket.h"
 
 namespace shoal {
@@ -64,20 +64,6 @@ bool loopback_up() {
   if (::ioctl(any.get(), SIOCGIFFLAGS, &request) != 0) return false;
   request.ifr_flags = static_cast<short>(request.ifr_flags | IFF_UP);
   return ::ioctl(any.get(), SIOCSIFFLAGS, &request) == 0;
-}
-
-// Listens, and drops every packet that comes: who dials waits for an answer. Returns its port; 0: it could not be made.
-std::uint16_t listen_in_silence(const Descriptor& listener) {
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  sock_filter drop = {BPF_RET | BPF_K, 0, 0, 0};
-  const sock_fprog program = {1, &drop};
-  auto* const raw = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(listener.get(), raw, size) != 0 || ::listen(listener.get(), 8) != 0) return 0;
-  if (::setsockopt(listener.get(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0) return 0;
-  return ::getsockname(listener.get(), raw, &size) == 0 ? ntohs(address.sin_port) : std::uint16_t{0};
 }
 
 // The packet, with its IP header, of a SYN to the port; empty: none came.

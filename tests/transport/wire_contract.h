@@ -142,6 +142,24 @@ TYPED_TEST_P(WireContract, NobodyThereIsUnreachable) {
   EXPECT_EQ(this->log[0].downs[0].cause.code, ErrorCode::kUnreachable);
 }
 
+TYPED_TEST_P(WireContract, ADialThatNobodyAnswersFailsWithinItsBoundAndNothingOfItStays) {
+  this->lab.wire(0).set_listener(&this->log[0]);
+  this->lab.wire(1).set_listener(&this->log[1]);
+  const TimePoint begun = this->lab.loop().now();
+  const ConnectionId id = this->lab.wire(0).connect(this->lab.peer(1), this->lab.silent());
+  (void)this->lab.wire(0).connect(this->lab.peer(1), this->lab.address(1));
+  ASSERT_TRUE(this->until([&] { return this->log[0].ups.size() == 1; })) << "another dial does not wait for it";
+  ASSERT_TRUE(this->until([&] { return !this->log[0].downs.empty(); }));
+  EXPECT_LE(this->lab.loop().now() - begun, limits::kDialTime + 1s);
+  EXPECT_EQ(this->log[0].downs[0].connection, id);
+  EXPECT_EQ(this->log[0].downs[0].cause.code, ErrorCode::kTimeout);
+  EXPECT_EQ(this->lab.wire(0).send(id, Lane::kControl, numbered_bytes(8, 1)).code(), ErrorCode::kUnreachable);
+  this->lab.wire(0).disconnect(id);
+  EXPECT_TRUE(this->lab.wire(0).send(this->log[0].ups[0].connection, Lane::kControl, numbered_bytes(8, 2)).ok());
+  ASSERT_TRUE(this->until([&] { return this->log[1].messages.size() == 1; }));
+  EXPECT_EQ(this->log[0].events, 2u);
+}
+
 TYPED_TEST_P(WireContract, AnotherPeerAtTheAddressIsRefused) {
   this->lab.wire(0).set_listener(&this->log[0]);
   this->lab.wire(1).set_listener(&this->log[1]);
@@ -206,6 +224,7 @@ REGISTER_TYPED_TEST_SUITE_P(WireContract, BothEndsLearnTheProvedPeer, NeverCalls
                             MessagesOfBothLanesArriveWholeAndInOrderBothWays,
                             AFullLaneAnswersBusyAndSaysWhenItTakesMore, TooLargeIsRefusedAndTheConnectionStays,
                             DisconnectIsToldToTheOtherEndOnly, TheEndOfAProcessIsNoticed, NobodyThereIsUnreachable,
+                            ADialThatNobodyAnswersFailsWithinItsBoundAndNothingOfItStays,
                             AnotherPeerAtTheAddressIsRefused, AKeyThatIsNotAdmittedIsRefusedAndToldItsKey,
                             FewerKeysAdmittedEndWhatStrangersDialledAndNothingElse, ConnectionsOfOnePairAreIndependent);
 

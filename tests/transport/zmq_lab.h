@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/os/thread_loop.h"
+#include "tests/transport/silent_port.h"
 #include "tests/transport/wire_lab.h"
 #include "transport/zmq/zmq_wire.h"
 
@@ -36,6 +37,11 @@ class ZmqLab final : public WireLab {
   }
   Address address(int index) override { return wire(index).listening_address(); }
   Address nobody() override { return "127.0.0.1:1"; }
+  Address silent() override {
+    const std::uint16_t port = listen_in_silence(silent_);
+    if (port == 0) throw std::runtime_error("no port that answers nobody");
+    return "127.0.0.1:" + std::to_string(port);
+  }
   void admit_only(int index, std::vector<PeerId> admitted) override { admitted_[index] = std::move(admitted); }
   // Of a wire that is not made yet.
   void favour_from_start(int index, std::vector<PeerId> favoured) { favoured_[index] = std::move(favoured); }
@@ -57,6 +63,7 @@ class ZmqLab final : public WireLab {
  private:
   ThreadLoop loop_;
   TimerId timer_ = 0;
+  Descriptor silent_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   std::map<int, Address> addresses_;  // a restarted end takes its port again
   std::map<int, std::vector<PeerId>> admitted_, favoured_;
   std::map<int, std::unique_ptr<ZmqWire>> wires_;

@@ -1,0 +1,44 @@
+#pragma once
+// What a SimNetwork knows of its hosts and connections; for its own sources.
+#include <array>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sim/sim_network.h"
+#include "sim/sim_wire.h"
+
+namespace shoal {
+
+struct SimNetwork::Place {
+  Address address;
+  SimHostShape shape;
+  std::unique_ptr<SimHost> host;
+  SimWire* wire = nullptr;
+  TimePoint up_free{}, down_free{}, control_free{};
+};
+
+// One lane in one direction.
+struct SimNetwork::Pipe {
+  std::deque<Bytes> arrived;                 // handed to the host's loop, not taken yet
+  std::vector<std::pair<Lane, Bytes>> held;  // stopped by a partition (kept in the control lane's pipe for both)
+  TimePoint last_arrival{};
+  std::uint64_t outstanding = 0;
+  bool was_busy = false;
+};
+
+// Side 0 dialled.
+struct SimNetwork::Connection {
+  std::array<Place*, 2> ends{};
+  Address dialled{};
+  SimNats::Route route{};                    // that it was dialled by
+  std::array<SimWire*, 2> wires{};           // null: that end is gone
+  std::array<std::array<Pipe, 2>, 2> pipes;  // [receiving side][lane]
+  bool up = false;
+  bool forgotten = false;  // by a router on its way: nothing crosses any more, and nobody is told
+  std::array<std::optional<Error>, 2> down_held;  // news that a partition stops
+};
+
+}  // namespace shoal

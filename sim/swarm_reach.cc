@@ -1,0 +1,43 @@
+// Which peers of a swarm cannot be dialled, and behind what they are.
+#include <cmath>
+
+#include "sim/swarm.h"
+
+namespace shoal {
+
+namespace {
+
+constexpr double kAtHomeShare = 0.7, kResetsShare = 0.3;
+
+std::size_t unreachable_replicas(const SwarmOptions& options) {
+  const std::size_t most = options.unreachable < 1 ? options.replicas - 1u : options.replicas;
+  return std::min<std::size_t>(most, static_cast<std::size_t>(std::lround(options.unreachable * options.replicas)));
+}
+
+// The last replicas of each stage.
+bool is_unreachable(const SwarmOptions& options, std::size_t index) {
+  const std::size_t replica = index / options.stages;
+  return replica < options.replicas && replica + unreachable_replicas(options) >= options.replicas;
+}
+
+// Some draw the same one. Empty: it is behind a firewall of its own.
+std::string home_of(const SwarmOptions& options, std::size_t index) {
+  Rng draw = Rng(options.seed).fork("home" + std::to_string(index));
+  if (!draw.chance(kAtHomeShare)) return {};
+  return "home" + std::to_string(draw.below(unreachable_replicas(options) * options.stages));
+}
+
+}  // namespace
+
+SimNat Swarm::nat_of(std::size_t index) const {
+  if (!is_unreachable(options_, index)) return {};
+  const bool resets = Rng(options_.seed).fork("resets" + std::to_string(index)).chance(kResetsShare);
+  const std::string home = home_of(options_, index);
+  if (home.empty()) return sim_firewall(resets);
+  int place = 2;  // every home begins with the same address
+  for (std::size_t other = 0; other < index; ++other)
+    place += is_unreachable(options_, other) && home_of(options_, other) == home;
+  return sim_home(home, "192.168.1." + std::to_string(place) + ":1", resets);
+}
+
+}  // namespace shoal
