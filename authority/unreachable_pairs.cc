@@ -47,19 +47,23 @@ std::vector<UnreachablePairs::Settled> UnreachablePairs::on_attempt_failed(
   std::vector<Settled> made;
   for (std::set<PeerId> in = members;;) {
     const bool met = meeting_all(in, now) >= owners;
-    std::map<PeerId, std::uint32_t> votes;
+    std::map<PeerId, std::pair<std::uint32_t, std::uint32_t>> votes;  // pairs, blames
     for (const auto& [key, rest] : open) {
       const Pair& pair = pairs_.at(key);
       if (met && !pair.malformed) continue;
-      votes[key.first] += pair.blames_first;
-      votes[key.second] += pair.blames_second;
+      for (const auto& [peer, blames_of] :
+           {std::pair(key.first, pair.blames_first), std::pair(key.second, pair.blames_second)}) {
+        ++votes[peer].first;
+        votes[peer].second += blames_of;
+      }
     }
     if (votes.empty()) break;
     // A peer that was left out before stays so: another choice would make the other one miss rounds too.
     const auto rank = [&](const PeerId& peer) {
       const bool before =
           std::any_of(open.begin(), open.end(), [&](const auto& one) { return pairs_.at(one.first).out == peer; });
-      return std::tuple(!before, UINT32_MAX - votes.at(peer), settled(peer), peer);
+      const auto& [in_pairs, blamed] = votes.at(peer);
+      return std::tuple(!before, UINT32_MAX - in_pairs, UINT32_MAX - blamed, settled(peer), peer);
     };
     PeerId chosen = votes.begin()->first;
     for (const auto& [peer, count] : votes)

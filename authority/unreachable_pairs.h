@@ -6,9 +6,10 @@
 // A pair is made by blames: a failed attempt in which one said that nothing of the other came, or nothing of use. A
 // pair that was blamed in two attempts in a row is settled by rule. Two that cannot meet are *apart*: both take part
 // and own nothing (authority/owner_choice.h), as long as enough others are in no such pair. Where too few are, and of a
-// pair in which one sends what the other cannot use, peers are left out, the most blamed first, then the one with the
-// fewest targets to bring, then the lower key. Either holds for kPeerRest; then a round tries the pair as any other (a
-// trial). A commit in which the two met forgets the pair, and so does a peer that leaves by itself.
+// pair in which one sends what the other cannot use, peers are left out: the one of the most pairs first, so that one
+// that blames all others goes and not they; then the most blamed, the one with the fewest targets to bring, the lower
+// key. Either holds for kPeerRest; then a round tries the pair as any other (a trial). A commit in which the two met
+// forgets the pair, and so does a peer that leaves by itself.
 //
 // State machine without I/O and clock. Thread: loop only. Bounds: kPairsMax pairs; the one that rests least long goes.
 #include <cstdint>

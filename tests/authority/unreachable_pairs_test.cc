@@ -119,6 +119,13 @@ TEST_F(UnreachablePairsTest, WhereNobodyMeetsAllTheMostBlamedOneIsLeftOut) {
   EXPECT_FALSE(rests(5) || rests(7));
 }
 
+TEST_F(UnreachablePairsTest, WhoBlamesOneAfterTheOtherGoesAndNotThey) {
+  for (const std::uint64_t other : {2u, 3u, 4u})
+    for (int i = 0; i < 2; ++i) fail({{1, other}}, {{1, 100}}, {2, 3, 4});
+  EXPECT_TRUE(rests(1));
+  EXPECT_FALSE(rests(2) || rests(3) || rests(4));
+}
+
 TEST_F(UnreachablePairsTest, ARoundOfLargePartsNeedsMoreThanOneThatMeetsAll) {
   for (int i = 0; i < 2; ++i) fail({{1, 2}}, {}, {3}, 2);
   EXPECT_TRUE(rests(2));
