@@ -95,7 +95,7 @@ constexpr OptionRow kTable[] = {
     {"pipeline", "layers_per_stage", SHOAL_SLOT(pipeline.layers_per_stage), "[]", 0, 256, kShared, "a split of your own; [] = balanced by cost"},
     {"pipeline", "replicas", SHOAL_SLOT(pipeline.replicas), "1", 1, 256, kShared, "peers expected per stage: the batch of solo"},
     {"pipeline", "in_flight", SHOAL_SLOT(pipeline.in_flight), "\"auto\"", 1, 4096, kShared, "microbatches under way; auto: what fills the pipe at a small price (shoal plan)"},
-    {"pipeline", "in_flight_ramp", SHOAL_SLOT(pipeline.in_flight_ramp), "\"auto\"", 0, 2, kShared, "[0.1, 0.6] = few until a tenth of the schedule, all from 0.6 on; auto: that where in_flight is above a quarter of a step; [] = all"},
+    {"pipeline", "in_flight_ramp", SHOAL_SLOT(pipeline.in_flight_ramp), "\"auto\"", 0, 2, kShared, "[0.1, 0.6] = few until a tenth of the schedule, all from 0.6 on; auto: that where all at once would cost too much; [] = all"},
     {"pipeline", "routing", SHOAL_CHOICE(pipeline.routing, kRoutingNames), "\"rendezvous\"", 0, 0, kLater, "how each sender chooses the peer of the next stage"},
     {"pipeline", "rebalance", SHOAL_CHOICE(pipeline.rebalance, kRebalanceNames), "\"auto\"", 0, 0, kLater, "auto: peers whose owners named no stage are asked to serve the weakest one where that pays; off: nobody is"},
     {"pipeline", "rebalance_horizon_s", SHOAL_SLOT(pipeline.rebalance_horizon_s), "600", 1, 1e6, kLater, "for so many seconds the swarm is taken to stay as it is: a move that takes longer is not asked for"},
