@@ -43,8 +43,8 @@ struct LinkStats {
 class Links {
  public:
   virtual ~Links() = default;
-  // Where to dial `peer`. Links are made at the first send and again (with backoff 100 ms .. 5 s) at later sends after
-  // a loss.
+  // Where to dial `peer`, as the run's signed list says: its own word counts no more. Links are made at the first send
+  // and again (with backoff 100 ms .. 5 s) at later sends after a loss.
   virtual void learn(const PeerId& peer, Whereabouts whereabouts) = 0;
   // Queues behind what was sent before. Returns the transfer (0 without frames), to be dropped with drop().
   // ERRORS: kUnreachable (no link and no address), kBusy (queue full), kTooLarge.

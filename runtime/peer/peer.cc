@@ -171,7 +171,7 @@ void Peer::look_up_authority() {
     if (!session_) return;  // paused meanwhile
     if (!record->whereabouts.dialable()) return;
     options_.authority = record->whereabouts;
-    session_->transport().learn(as_peer(options_.run), record->whereabouts);
+    session_->transport().hear(as_peer(options_.run), record->whereabouts);
   }));
 }
 

@@ -33,7 +33,7 @@ PeerSession::PeerSession(Session self, PeerSessionEnvironment environment)
                   .role = PeerRole::kPeer,
                   .whereabouts = env_.options.whereabouts}) {
   transport_.set_listener(this);
-  transport_.learn(authority_, env_.options.authority);
+  transport_.hear(authority_, env_.options.authority);
 }
 
 // ---- from its owner ----

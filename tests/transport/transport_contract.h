@@ -247,6 +247,21 @@ TYPED_TEST_P(TransportContract, TriesTheNextAddress) {
   EXPECT_TRUE(this->end[0].log.downs.empty());
 }
 
+TYPED_TEST_P(TransportContract, WhatTheListSaysIsDialledAndNotWhatAHelloSays) {
+  this->start_pair();
+  Transport::Options lying = test_options(this->lab, 0);
+  lying.whereabouts = {{this->lab.nobody()}};
+  this->end[0].transport = std::make_unique<Transport>(this->lab.wire(0), this->lab.loop(), std::move(lying));
+  this->end[0].transport->set_listener(&this->end[0].log);
+  this->end[0].transport->hear(this->lab.peer(1), {{this->lab.address(1)}});
+  this->end[1].transport->learn(this->lab.peer(0), {{this->lab.address(0)}});
+  ASSERT_TRUE(this->send(0, 1, Goodbye{}).ok());
+  ASSERT_TRUE(this->until([&] { return count_of<Goodbye>(this->end[1].log) == 1; }));
+  this->end[1].transport->close(this->lab.peer(0), "to dial it");
+  ASSERT_TRUE(this->until([&] { return this->send(1, 0, Goodbye{}).ok(); }));
+  ASSERT_TRUE(this->until([&] { return count_of<Goodbye>(this->end[0].log) == 1; }));
+}
+
 TYPED_TEST_P(TransportContract, CloseIsToldToBothAndCanBeDialledAgain) {
   this->link_pair();
   ASSERT_TRUE(this->send(0, 1, End{"over"}).ok());
@@ -311,8 +326,9 @@ REGISTER_TYPED_TEST_SUITE_P(TransportContract, DialsAtTheFirstSendAndKeepsOrder,
                             WhenBothDialAtOnceOneLinkRemainsAndNothingIsLost, AForeignRunIsRefusedByNameAtBothEnds,
                             AFencedSessionIsCutOffAndRefusedByName, ANewSessionReplacesTheOldOneWhichIsNotLetInAgain,
                             ALostPeerIsToldWithItsUnfinishedFrames, NoAddressAndNobodyThereAreUnreachableWithBackoff,
-                            TriesTheNextAddress, CloseIsToldToBothAndCanBeDialledAgain,
-                            QueuesAreBoundedBeforeTheLinkStands, AnAddressIsTriedBesideTheLinkThatStands,
+                            TriesTheNextAddress, WhatTheListSaysIsDialledAndNotWhatAHelloSays,
+                            CloseIsToldToBothAndCanBeDialledAgain, QueuesAreBoundedBeforeTheLinkStands,
+                            AnAddressIsTriedBesideTheLinkThatStands,
                             ATrialFailsWhereNobodyOrAnotherPeerListensAndSaysWhere);
 
 }  // namespace shoal
