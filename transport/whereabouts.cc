@@ -43,8 +43,8 @@ Whereabouts dialable_for(const Whereabouts& whereabouts, const DialOrigin& origi
   const Host from = host_of(origin.host);
   Whereabouts dialable;
   for (const std::string& address : whereabouts.addresses) {
-    const auto parsed = parse_host_port(address);
-    const Host to = host_of(parsed.ok() ? parsed->host : address.substr(0, address.rfind(':')));
+    const auto parsed = parse_dial_address(address);
+    const Host to = host_of(parsed.ok() ? parsed->control.host : address.substr(0, address.rfind(':')));
     const bool same = !origin.host.empty() && to.bytes == from.bytes;
     const bool in_reach = to.range == Range::kPublic || (!origin.host.empty() && to.range <= from.range);
     if (same || (origin.paid && in_reach)) dialable.addresses.push_back(address);

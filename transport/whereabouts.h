@@ -7,7 +7,7 @@
 namespace shoal {
 
 struct Whereabouts {
-  std::vector<std::string> addresses;  // IP:port, best first
+  std::vector<std::string> addresses;  // as parse_dial_address() reads them, best first
 
   bool dialable() const { return !addresses.empty(); }
   bool operator==(const Whereabouts&) const = default;

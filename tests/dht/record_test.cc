@@ -360,7 +360,8 @@ TEST_F(RecordTest, AnUnknownFieldIsReadPast) {
 }
 
 TEST(AddressTest, TakesWhatCanBeDialledOnly) {
-  for (const char* good : {"a.example:1", "198.51.100.7:65535", "[2001:db8::1]:7741", "127.0.0.1:80", "host-1:7741"})
+  for (const char* good : {"a.example:1", "198.51.100.7:65535", "[2001:db8::1]:7741", "127.0.0.1:80", "host-1:7741",
+                           "198.51.100.7:4700+61001"})
     EXPECT_TRUE(check_address(good).ok()) << good;
   for (const char* bad : {"",
                           ":",
@@ -384,6 +385,9 @@ TEST(AddressTest, TakesWhatCanBeDialledOnly) {
                           "::1:1",
                           "a b:1",
                           "tcp://a:1",
+                          "a_b:1",
+                          "a:1+0",
+                          "via/198.51.100.7:1",
                           "a\n:1"})
     EXPECT_FALSE(check_address(bad).ok()) << bad;
 }
