@@ -17,7 +17,7 @@ bool is_v6_literal(const std::string& host) {
   return inet_pton(AF_INET6, host.c_str(), &address) == 1;
 }
 
-// Of digits alone, up to 65535.
+// None: not of digits alone, or above 65535.
 std::optional<std::uint16_t> port_of(std::string_view text) {
   std::uint16_t port = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), port);
