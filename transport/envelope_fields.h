@@ -39,6 +39,7 @@ constexpr BusyReason last_of(BusyReason) { return BusyReason::kAhead; }
 constexpr CommitState last_of(CommitState) { return CommitState::kDropped; }
 constexpr HopPhase last_of(HopPhase) { return HopPhase::kStranded; }
 constexpr TextAnswer last_of(TextAnswer) { return TextAnswer::kRefused; }
+constexpr Reach last_of(Reach) { return Reach::kDirect; }
 constexpr ReportKind last_of(ReportKind) { return ReportKind::kFailed; }
 
 // The ids have no fields() of their own: common/ knows nothing of the wire.
@@ -66,6 +67,12 @@ template <class M>
 constexpr std::size_t bytes_max() {
   constexpr bool list = std::is_same_v<M, Members> || std::is_same_v<M, MembersChange>;
   return list ? limits::kListBytesMax : limits::kBodyMax;
+}
+
+// Logs hold members that were packed before protocol 15, without their reach: everybody was direct.
+template <class T>
+constexpr std::size_t fields_of_before() {
+  return std::is_same_v<T, Member> ? 5 : std::numeric_limits<std::size_t>::max();
 }
 
 // Appends values to a msgpack packer; remembers the first limit that was passed.
@@ -188,7 +195,7 @@ class FieldReader {
     } else if constexpr (IsVector<T>::value) {
       get_list(from, to);
     } else {
-      get_fields(from, fields_of(to));
+      get_fields(from, fields_of(to), fields_of_before<T>());
     }
   }
 
@@ -211,12 +218,16 @@ class FieldReader {
     for (std::uint32_t i = 0; i < from.via.array.size && ok(); ++i) get(from.via.array.ptr[i], to.emplace_back());
   }
   template <class Tuple>
-  void get_fields(const Object& from, Tuple members) {
+  void get_fields(const Object& from, Tuple members, std::size_t before) {
     constexpr std::uint32_t count = std::tuple_size_v<Tuple>;
     if (!expect(from.type == Kind::ARRAY, "an array of fields")) return;
-    if (!expect(from.via.array.size == count, "as many fields as this protocol version has")) return;
+    const std::uint32_t here = from.via.array.size;
+    if (!expect(here == count || here == before, "as many fields as this protocol version has")) return;
     std::uint32_t index = 0;
-    std::apply([&](auto&... member) { (get(from.via.array.ptr[index++], member), ...); }, members);
+    const auto get_next = [&](auto& member) {
+      if (index < here) get(from.via.array.ptr[index++], member);
+    };
+    std::apply([&](auto&... member) { (get_next(member), ...); }, members);
   }
   void get_unsigned(const Object& from, std::uint64_t limit, std::uint64_t& to) {
     if (!expect(from.type == Kind::POSITIVE_INTEGER, "an unsigned integer")) return;

@@ -44,9 +44,9 @@ Transport::Peer* Transport::find_or_make(const PeerId& id) {
 }
 
 void Transport::learn(const PeerId& id, Whereabouts whereabouts) {
-  whereabouts = usable(std::move(whereabouts));
-  if (id == options_.self || !whereabouts.dialable()) return;
-  if (Peer* peer = find_or_make(id)) peer->plan.follow(std::move(whereabouts));
+  if (id == options_.self) return;
+  if (Peer* peer = find_or_make(id))
+    peer->plan.follow(dialable_from(options_.whereabouts, usable(std::move(whereabouts))));
 }
 
 void Transport::hear(const PeerId& id, Whereabouts whereabouts) {
@@ -73,12 +73,6 @@ void Transport::start_dialling(Peer& peer) {
 void Transport::dial_next(Peer& peer) {
   peer.dialling = wire_.connect(peer.id, peer.plan.next());
   dialling_.emplace(peer.dialling, peer.id);
-}
-
-void Transport::try_dialling(const PeerId& id, const Whereabouts& whereabouts, std::function<void(Status)> done) {
-  const Whereabouts tried = usable(whereabouts);
-  if (tried.dialable()) return trials_.begin(id, tried, std::move(done));
-  post([done = std::move(done)] { done(make_error(ErrorCode::kUnreachable, "no address was told")); });
 }
 
 void Transport::attempt_failed(Peer& peer, const Error& cause) {
@@ -261,7 +255,7 @@ void Transport::discard(Link& link, bool linger) {
 Result<TransferId> Transport::send(const PeerId& id, Message message, std::vector<Bytes> frames) {
   Peer* peer = find(id);
   if (id == options_.self) return make_error(ErrorCode::kUnreachable, "peer " + short_name(id) + " is this process");
-  if (!peer || (!peer->link && !pending(*peer) && !peer->plan.dialable())) {
+  if (!reaches(id)) {
     return make_error(ErrorCode::kUnreachable, "no link to peer " + short_name(id) + " and no address to dial");
   }
   if (!peer->link && !pending(*peer)) {
@@ -323,6 +317,11 @@ std::optional<Remote> Transport::remote(const PeerId& id) const {
   const Peer* peer = find(id);
   if (!peer || !peer->link) return std::nullopt;
   return peer->link->remote();
+}
+
+bool Transport::reaches(const PeerId& id) const {
+  const Peer* peer = find(id);
+  return peer && (peer->link || pending(*peer) || peer->plan.dialable());
 }
 
 std::string Transport::other_host(const PeerId& id) const {

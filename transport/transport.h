@@ -64,11 +64,12 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
   void set_listener(Listener* listener) { listener_ = listener; }
   // Where to dial `peer` by its own word, a ticket's or a record's; not heeded once a list named it (learn).
   void hear(const PeerId& peer, Whereabouts whereabouts);
-  void dial(const PeerId& peer);  // make the link now
   // Dials each of its addresses anew, whatever links stand, and hangs up when `peer` answers there with its key proved;
-  // nothing is learnt. `done` runs once, in a later turn (never after this object is gone): success with the first that
-  // answers, kUnreachable with what became of each.
-  void try_dialling(const PeerId& peer, const Whereabouts& whereabouts, std::function<void(Status)> done);
+  // nothing is learnt. `tried` runs for each, in later turns (never after this object is gone).
+  // REQUIRES: `whereabouts` is usable and dialable.
+  void try_dialling(const PeerId& peer, const Whereabouts& whereabouts, AddressTried tried) {
+    trials_.begin(peer, whereabouts, std::move(tried));
+  }
   void close(const PeerId& peer, const std::string& why);
   // Sessions that were fenced: their connections are closed and later Hellos refused by name (kStale).
   void fence(const Session& session);
@@ -83,6 +84,8 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
   // Links
   void learn(const PeerId& peer, Whereabouts whereabouts) override;
   Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames = {}) override;
+  bool reaches(const PeerId& peer) const override;
+  void dial(const PeerId& peer) override;
   void drop(const PeerId& peer, TransferId transfer) override;
   void refuse(const PeerId& peer, TransferId transfer) override;
   std::optional<Remote> remote(const PeerId& peer) const override;
