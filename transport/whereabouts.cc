@@ -64,7 +64,7 @@ Whereabouts dialable_for(const Whereabouts& whereabouts, const DialOrigin& origi
   for (const std::string& address : whereabouts.addresses) {  // a router may forward the port
     auto parsed = parse_dial_address(address);
     if (!parsed.ok()) continue;
-    parsed->control.host = origin.host;
+    parsed->control.host = plain_host(origin.host);
     const std::string here = parsed->text();
     const bool known =
         std::find(dialable.addresses.begin(), dialable.addresses.end(), here) != dialable.addresses.end();
