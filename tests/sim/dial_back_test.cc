@@ -30,7 +30,7 @@ TEST(DialBackSwarmTest, APeerThatNobodyCanDialServesAndIsRaisedWhenItsPortIsOpen
   const std::string address = "peer6:1";
   swarm.network().close_listener(address);
   const std::size_t joiner = swarm.add_peer();
-  const HostedPeer& peer = *swarm.peers()[joiner];
+  const auto& peer = *swarm.peers()[joiner];
   ASSERT_EQ(peer.address, address);
   swarm.run_for(20s);
   EXPECT_EQ(found_at(swarm, peer.key.id()), (Whereabouts{{}, Reach::kNone}));
@@ -81,7 +81,7 @@ TEST(DialBackSwarmTest, AFencedPeerThatCannotBeDialledComesBack) {
   options.config = small_config(RuleId::kDiloco, options.stages, 100'000);
   Swarm swarm(std::move(options));
   swarm.run_for(5s);
-  const HostedPeer& peer = *swarm.peers()[0];
+  const auto& peer = *swarm.peers()[0];
   ASSERT_TRUE(found_at(swarm, peer.key.id()).has_value());
   swarm.freeze_peer(0);
   swarm.run_for(15s);
