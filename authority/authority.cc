@@ -19,7 +19,8 @@ Authority::Authority(AuthorityOptions options, AuthorityPort& port, EventLoop& l
       lists_(options_, port, loop, book_, log_),
       course_(options_, port, log_, stages_),
       placement_(options_, port, loop, book_, detector_, stages_),
-      decisions_(options_, port, loop, log_, book_, lists_, course_, stages_, placement_) {
+      decisions_(options_, port, loop, log_, book_, lists_, course_, stages_, placement_),
+      knocks_(book_, port, loop) {
   for (std::uint16_t i = 0; i < options_.stages; ++i)
     stages_.push_back(
         std::make_unique<StageRounds>(StageId(i), options_, port, loop, log_, book_, detector_, course_, decisions_));
@@ -200,6 +201,7 @@ void Authority::on_message(const Remote& from, const Message& message) {
   if (const auto* report = std::get_if<RoundReport>(&message))
     return report->stage.value < stages_.size() ? rounds_of(report->stage).on_report(from, *report) : void();
   if (const auto* leave = std::get_if<Leave>(&message)) return decisions_.on_leave(from, *leave);
+  if (const auto* knock = std::get_if<Knock>(&message)) return knocks_.pass_on(from.session, *knock);
   if (const auto* query = std::get_if<MembersQuery>(&message)) {
     if (MemberState* member = book_.find(from.session)) return lists_.give(*member, query->epoch, query->id);
     if (from.role != PeerRole::kObserver) return;

@@ -16,7 +16,8 @@
 //   open(the log), sync_log()     first
 //   start()                       once the trainer is there: decisions are told again, so that the trainer can bring
 //                                 its own log up to date; the list is published. Membership timers begin anew
-//   on_message                    JoinRequest, Beat, Leave, Goodbye, MembersQuery, RoundReport of peers
+//   on_message                    JoinRequest (with the whereabouts that were found), Beat, Leave, Goodbye, Knock,
+//                                 MembersQuery, RoundReport of peers
 //   on_link_up, on_link_down      links
 //   on_step                       allreduce: all microbatches of a step are committed; again after a restart
 //   set_status                    the run's totals changed
@@ -44,6 +45,7 @@
 #include "authority/authority_port.h"
 #include "authority/decision_log.h"
 #include "authority/failure_detector.h"
+#include "authority/knocks.h"
 #include "authority/member_book.h"
 #include "authority/member_decisions.h"
 #include "authority/member_lists.h"
@@ -72,6 +74,10 @@ class Authority {
   void on_link_down(const Remote& from) {  // ends no session
     detector_.on_link_down(from);
     if (MemberState* member = book_.find(from.session)) member->lists.on_link = false;
+  }
+  // Where its members can be dialled, by dialling them (runtime/launch/dial_back.h).
+  void on_reach(const Session& session, const Whereabouts& found) {
+    if (course_.takes_messages()) decisions_.show_reach(session, found);
   }
   // allreduce: all microbatches of the step are committed. Relayed to the members in front of the step's RoundOpen.
   void on_step(const Step& step) {
@@ -140,6 +146,7 @@ class Authority {
   RunCourse course_;
   Placement placement_;
   MemberDecisions decisions_;
+  Knocks knocks_;
   std::vector<std::function<void()>> again_;  // until start(): what the log says is told again
   TimerId tick_timer_ = 0;
 };

@@ -107,7 +107,7 @@ Kind kind_of(const LogAgain&) { return Kind::kAgain; }
 Kind kind_of(const LogOverAgain&) { return Kind::kOverAgain; }
 
 Result<LogRecord> parse_member_record(ByteView body) {
-  SHOAL_ASSIGN(const MemberList list, parse_member_list(body));
+  SHOAL_ASSIGN(const MemberList list, parse_member_list(body, true));
   if (list.stages.size() != 1 || list.stages[0].members.size() != 1)
     return make_error(ErrorCode::kMalformed, "a member record without exactly one member");
   return LogRecord(LogMember{list.stages[0].stage, list.stages[0].members[0]});

@@ -18,7 +18,7 @@
 namespace shoal {
 
 inline constexpr LogFormat kAuthorityLog{
-    .name = "authority's log", .kind = 2, .version = 5, .record_bytes_max = 16u << 20};
+    .name = "authority's log", .kind = 2, .version = 6, .record_bytes_max = 16u << 20, .oldest = 5};
 
 struct LogStart {
   Manifest manifest;

@@ -93,6 +93,7 @@ void MemberDecisions::admit(const Remote& from, const JoinRequest& request, cons
                .state = "joined",
                .cause = choice.reason,
                .peer_name = request.name});
+  if (whereabouts.reach != Reach::kDirect) write_reach(member);
   ++stage.line().epoch.value;
   book_.change_list();
   log_.decide(LogMember{member.stage, member.member}, [this, from, reason = choice.reason, list = present_list()] {
@@ -130,6 +131,23 @@ void MemberDecisions::show_serving(MemberState& member) {
                                           : "not serving",
                .cause = blames.doubted_because(member)});
   list_member(member);
+}
+
+void MemberDecisions::write_reach(const MemberState& member) const {
+  port_.write({.event = EventKind::kMember,
+               .stage = member.stage,
+               .about = member.member.session,
+               .state = "reach",
+               .cause = std::string(name_of(member.member.whereabouts.reach))});
+}
+
+void MemberDecisions::show_reach(const Session& session, const Whereabouts& given) {
+  MemberState* const member = book_.find(session);
+  const Whereabouts found = usable(given);
+  if (member == nullptr || member->member.whereabouts == found || !lists_.fits(present_list(), found, session)) return;
+  member->member.whereabouts = found;
+  write_reach(*member);
+  list_member(*member);
 }
 
 void MemberDecisions::list_member(MemberState& member) {

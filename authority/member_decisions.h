@@ -39,6 +39,8 @@ class MemberDecisions {
   // The list shows from now on whether it serves. To a member that is left out of rounds nothing new is sent: no round
   // may secure it.
   void show_serving(MemberState& member);
+  // The list says from now on where it can be dialled.
+  void show_reach(const Session& session, const Whereabouts& found);
   // The session is over: the round that it is in is decided, the list follows. `then` runs after the list left.
   void end_session(const Session& session, const std::string& reason, bool fenced, std::function<void()> then);
   // The same for what it did: its peer rests before it is admitted again.
@@ -49,6 +51,7 @@ class MemberDecisions {
   // Its peer is not admitted now though the run has room, and is told why. False: nothing speaks against it.
   bool comes_too_early(const Remote& from);
   void admit(const Remote& from, const JoinRequest& request, const StageChoice& choice);
+  void write_reach(const MemberState& member) const;
   void list_member(MemberState& member);  // logs and publishes its present state
   StageRounds& rounds_of(StageId stage) const { return *stages_[stage.value]; }
 

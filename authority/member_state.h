@@ -93,6 +93,7 @@ struct MemberState {
   MemberBlame blame;
   ServingShown shown;
   ListsGiven lists;
+  TokenBucket knocks{kKnocksPerSecond, kKnocksPerSecond};
 
   MemberPhase phase() const { return phase_; }
   void enter(MemberPhase next) {

@@ -40,7 +40,7 @@ void add_join_options(Command& command, JoinArguments& arguments) {
       .type_name("HOST:PORT");
   command
       .add_option("--patience", arguments.patience_s,
-                  "seconds without any answer, or undialled by anybody, before giving up (default: 60)")
+                  "seconds without any answer before giving up (default: 60)")
       .within(0.5, 86400.0);
   command
       .add_option("--wait", arguments.wait_s,

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include <charconv>
+#include <optional>
 
 namespace shoal {
 namespace {
@@ -14,6 +15,17 @@ bool is_v4_literal(const std::string& host) {
 bool is_v6_literal(const std::string& host) {
   in6_addr address;
   return inet_pton(AF_INET6, host.c_str(), &address) == 1;
+}
+
+// None: not of digits alone, or above 65535.
+std::optional<std::uint16_t> port_of(std::string_view text) {
+  std::uint16_t port = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return failure == std::errc() && end == text.data() + text.size() ? std::optional(port) : std::nullopt;
+}
+
+Error no_address(std::string_view text) {
+  return make_error(ErrorCode::kInput, "\"" + std::string(text) + "\" is no address: write host:port, or [IPv6]:port");
 }
 
 }  // namespace
@@ -32,26 +44,29 @@ bool is_host_name(std::string_view host) {
 }
 
 Result<HostPort> parse_host_port(std::string_view address, PortZero zero) {
-  const auto refuse = [&] {
-    return make_error(ErrorCode::kInput,
-                      "\"" + std::string(address) + "\" is no address: write host:port, or [IPv6]:port");
-  };
   const std::size_t colon = address.rfind(':');
-  if (colon == std::string_view::npos) return refuse();
+  if (colon == std::string_view::npos) return no_address(address);
   std::string_view host = address.substr(0, colon);
-  const std::string_view port = address.substr(colon + 1);
-  HostPort result;
-  const auto [end, failure] = std::from_chars(port.data(), port.data() + port.size(), result.port);
-  if (failure != std::errc() || end != port.data() + port.size()) return refuse();
-  if (result.port == 0 && zero == PortZero::kRefused) return refuse();
+  const std::optional<std::uint16_t> port = port_of(address.substr(colon + 1));
+  if (!port || (*port == 0 && zero == PortZero::kRefused)) return no_address(address);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
-    if (!is_v6_literal(std::string(host))) return refuse();
+    if (!is_v6_literal(std::string(host))) return no_address(address);
   } else if (!is_host_name(host)) {
-    return refuse();
+    return no_address(address);
   }
-  result.host = host;
-  return result;
+  return HostPort{std::string(host), *port};
+}
+
+Result<DialAddress> parse_dial_address(std::string_view address) {
+  if (address.starts_with("via/"))
+    return make_error(ErrorCode::kInput, "\"" + std::string(address) + "\" leads over a relay, and none is dialled");
+  DialAddress result;
+  const std::size_t plus = address.rfind('+');
+  SHOAL_ASSIGN(result.control, parse_host_port(address.substr(0, plus)));
+  if (plus == std::string_view::npos) return result;
+  result.bulk_port = port_of(address.substr(plus + 1)).value_or(0);
+  return result.bulk_port != 0 ? Result<DialAddress>(result) : no_address(address);
 }
 
 }  // namespace shoal

@@ -88,6 +88,7 @@ Result<bool> check_head(ByteView log, const LogFormat& format) {
     const auto kind = get_le<std::uint16_t>(head, 8), version = get_le<std::uint16_t>(head, 10);
     const LogHead other = head_of(kind, version);
     const bool whole = std::equal(head.begin(), head.end(), other.begin());
+    if (whole && kind == format.kind && version >= format.oldest && version < format.version) return true;
     if (whole && kind != format.kind)
       return make_error(ErrorCode::kForeign, "this is no " + std::string(format.name) + ", but another log of shoal");
     if (whole) return of_version("version " + std::to_string(version), format);

@@ -33,6 +33,7 @@ struct LogFormat {
   std::uint16_t kind = 0;
   std::uint16_t version = 0;
   std::size_t record_bytes_max = 0;  // of a payload
+  std::uint16_t oldest = version;    // that is read, too; such a file keeps its head until it is compacted
 };
 
 inline constexpr std::size_t kLogHeadBytes = 16;

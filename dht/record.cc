@@ -10,6 +10,7 @@
 
 #include "common/crypto/text_codes.h"
 #include "common/hex.h"
+#include "common/host_port.h"
 #include "transport/limits.h"
 
 namespace shoal {
@@ -278,8 +279,7 @@ Result<AnyRecord> parse(std::string_view text, const RunId* wanted) {
   return record;
 }
 
-bool is_ip_usable(std::string_view host, bool v6) {
-  const std::string text(host);
+bool is_ip_usable(const std::string& text, bool v6) {
   if (v6) {
     in6_addr address{};
     return inet_pton(AF_INET6, text.c_str(), &address) == 1 && address.s6_addr[0] != 0xff &&
@@ -296,24 +296,12 @@ bool is_ip_usable(std::string_view host, bool v6) {
 Status check_address(std::string_view address) {
   const Error error = malformed("\"" + std::string(address.substr(0, kRecordAddressBytesMax)) +
                                 "\" is no host:port that can be dialled");
-  const auto colon = address.rfind(':');
-  if (address.size() > kRecordAddressBytesMax || colon == std::string_view::npos || colon == 0) return error;
-  const std::string_view port = address.substr(colon + 1);
-  if (port.empty() || port.size() > 5 || port.front() == '0' ||
-      port.find_first_not_of("0123456789") != std::string_view::npos)
-    return error;
-  if (std::stoul(std::string(port)) > 65535) return error;
-  std::string_view host = address.substr(0, colon);
-  if (host.front() == '[') {
-    if (host.size() < 4 || host.back() != ']' || !is_ip_usable(host.substr(1, host.size() - 2), true)) return error;
-    return {};
-  }
-  for (char c : host)
-    if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && c != '-' && c != '.')
-      return error;
-  const bool literal = host.find_first_not_of("0123456789.") == std::string_view::npos;
-  if (literal && !is_ip_usable(host, false)) return error;
-  return {};
+  const auto parsed = parse_dial_address(address);
+  if (address.size() > kRecordAddressBytesMax || !parsed.ok() || parsed->text() != address) return error;
+  const HostPort& control = parsed->control;
+  if (control.host.find('_') != std::string::npos) return error;
+  const bool literal = control.is_v6() || control.host.find_first_not_of("0123456789.") == std::string::npos;
+  return !literal || is_ip_usable(control.host, control.is_v6()) ? Status::success() : error;
 }
 
 std::string stage_key(const RunId& run, StageId stage) {

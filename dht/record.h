@@ -54,7 +54,7 @@ inline bool is_late(WallTime expires, WallTime now) { return now - (expires - kR
 inline bool is_from_future(WallTime expires, WallTime now) { return expires > now + kRecordTtl + kClockSkewMax; }
 
 // "host:port" that can be dialled: a DNS name, an IPv4 address or an IPv6 address in brackets; port 1..65535; neither
-// unspecified nor multicast. ERRORS: kMalformed.
+// unspecified nor multicast; "+port" of a bulk lane may follow. ERRORS: kMalformed.
 Status check_address(std::string_view address);
 
 }  // namespace shoal

@@ -11,8 +11,9 @@ namespace shoal {
 
 Roster::Change Neighbours::on_members(const MemberList& list, TimePoint now) {
   Roster::Change change = roster_.update(list);
+  reverse_.on_members(roster_.list());
   const auto learn = [this](const Member& member) {
-    if (member.session != self_ && member.whereabouts.dialable()) links_.learn(member.peer, member.whereabouts);
+    if (member.session != self_) links_.learn(member.peer, member.whereabouts);
   };
   for (const Member& member : change.added) learn(member);
   if (now >= next_learning_) {  // all of them: a transport with too many peers forgets idle ones
@@ -52,6 +53,7 @@ Result<TransferId> Neighbours::send_to(const Session& to, Message message, std::
   if (!peer) return make_error(ErrorCode::kUnreachable, "session " + short_name(to) + " is no member");
   const auto remote = links_.remote(*peer);
   if (remote && remote->session != to) return make_error(ErrorCode::kStale, "session " + short_name(to) + " is over");
+  if (!links_.reaches(*peer)) reverse_.knock(to);
   return links_.send(*peer, std::move(message), std::move(frames));
 }
 
@@ -76,13 +78,23 @@ void Neighbours::drop(const Session& to, TransferId transfer) {
 
 // ---- how they are ----
 
+bool Neighbours::reaches(const Session& session) const {
+  const auto peer = roster_.peer_of(session);
+  return peer && links_.reaches(*peer);
+}
+
 std::vector<Session> Neighbours::candidates(StageId stage, TimePoint now) {
-  std::vector<Session> result;
+  std::vector<Session> result, reached;
   for (const Session& session : roster_.serving(stage)) {
+    if (!reaches(session)) {
+      reverse_.knock(session);
+      continue;
+    }
+    reached.push_back(session);
     const auto why = health_.why_not(session, now);
     if (why != WhyNot::kDown && why != WhyNot::kUnfit) result.push_back(session);
   }
-  if (result.empty()) result = roster_.serving(stage);
+  if (result.empty()) result = std::move(reached);
   measure_links(result, now);
   return result;
 }
@@ -129,7 +141,7 @@ bool Neighbours::is_last(const Session& session, TimePoint now) const {
   const std::vector<Session>& serving = roster_.serving(*stage);
   return std::none_of(serving.begin(), serving.end(), [&](const Session& other) {
     const auto why = health_.why_not(other, now);
-    return other != session && why != WhyNot::kDown && why != WhyNot::kUnfit;
+    return other != session && why != WhyNot::kDown && why != WhyNot::kUnfit && reaches(other);
   });
 }
 

@@ -9,6 +9,7 @@
 
 #include "router/peer_health.h"
 #include "router/rates.h"
+#include "router/reverse_links.h"
 #include "router/roster.h"
 #include "transport/links.h"
 
@@ -22,10 +23,10 @@ class Neighbours {
   // `authority` may speak and is spoken to although no list names it; none: this process is it.
   // REQUIRES: links outlive it.
   Neighbours(Links& links, const Session& self, std::optional<PeerId> authority = {})
-      : links_(links), self_(self), authority_(authority) {}
+      : links_(links), self_(self), authority_(authority), reverse_(links, self, authority) {}
 
   // ---- who they are ----
-  // Learns where members are. REQUIRES: the signature was checked.
+  // Learns where members are, and to which a link is kept. REQUIRES: the signature was checked.
   Roster::Change on_members(const MemberList& list, TimePoint now);
   const Roster& roster() const { return roster_; }
   const Session& self() const { return self_; }
@@ -36,6 +37,11 @@ class Neighbours {
   std::optional<PeerId> peer_of(const Session& session) const;  // of a member, or of the authority while it is known
 
   // ---- their links ----
+  void tick(TimePoint now) { reverse_.tick(now); }
+  // The authority passed on that it wants a link: it is dialled where the list says.
+  void on_knock(const Session& from) {
+    if (const auto peer = roster_.peer_of(from)) links_.dial(*peer);
+  }
   void on_link_up(const Remote& remote);
   // Returns the session that was at the other end; of a dial that failed: the member with that key.
   Session on_link_down(const Remote& remote, TimePoint now);
@@ -50,8 +56,8 @@ class Neighbours {
   void refuse(const Remote& from, TransferId transfer) { links_.refuse(from.peer, transfer); }
 
   // ---- how they are ----
-  // Serving sessions of `stage` without those that are down or unfit; if there is no other, all of them. Their links
-  // are measured.
+  // Serving sessions of `stage` that can be reached, without those that are down or unfit; if there is no other, all of
+  // them. Their links are measured; one that cannot be reached is knocked at.
   std::vector<Session> candidates(StageId stage, TimePoint now);
   // Measures the links to a stage, when it is time.
   void measure(StageId stage, TimePoint now) { measure_links(roster_.serving(stage), now); }
@@ -72,6 +78,7 @@ class Neighbours {
   HopRates& rates() { return rates_; }
 
  private:
+  bool reaches(const Session& session) const;
   double line_rate(const Session& session) const;  // bytes a second; 0: it is down or was not measured
   void measure_links(const std::vector<Session>& sessions, TimePoint now);
 
@@ -80,6 +87,7 @@ class Neighbours {
   const std::optional<PeerId> authority_;
   std::optional<Session> authority_session_;
   Roster roster_;
+  ReverseLinks reverse_;
   PeerHealth health_;
   HopRates rates_;
   TimePoint next_measure_, next_learning_;

@@ -9,8 +9,8 @@ Roster::Change Roster::update(const MemberList& list) {
   for (const StageMembers& stage : list.stages)
     for (const Member& member : stage.members) {
       const auto [at, is_new] = places_.try_emplace(member.session);
-      if (is_new) change.added.push_back(member);
-      at->second = {member.peer, stage.stage, member.serving, updates_};
+      if (is_new || at->second.whereabouts != member.whereabouts) change.added.push_back(member);
+      at->second = {member.peer, stage.stage, member.whereabouts, member.serving, updates_};
     }
   for (const auto& [session, place] : places_)
     if (place.update != updates_) change.over.push_back(session);

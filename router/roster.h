@@ -14,7 +14,7 @@ namespace shoal {
 class Roster {
  public:
   struct Change {
-    std::vector<Member> added;
+    std::vector<Member> added;  // and those that are to be found elsewhere now
     std::vector<Session> over;  // were members and are not any more
   };
   // REQUIRES: the signature was checked. An older list changes nothing.
@@ -31,6 +31,7 @@ class Roster {
   struct Place {
     PeerId peer;
     StageId stage;
+    Whereabouts whereabouts;
     bool serving = false;
     std::uint64_t update = 0;  // the newest one that names it
   };

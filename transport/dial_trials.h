@@ -1,6 +1,6 @@
 #pragma once
-// Whether a peer can be dialled at the addresses that it tells others: each is dialled anew, beside any connection that
-// stands, with the peer's key as the one that must answer; whoever answers is hung up on before a message is said.
+// At which of its addresses a peer can be dialled: each is dialled anew, beside any connection that stands, with the
+// peer's key as the one that must answer; whoever answers is hung up on before a message is said.
 //
 // Thread: loop only.   Borrows: the wire, which outlives it; its owner hands on what the wire says of these
 // connections. Bounds: limits::kAddressesMax connections a trial, each as long as the wire dials (seconds); trials by
@@ -9,13 +9,15 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "common/ids.h"
+#include "common/result.h"
 #include "transport/whereabouts.h"
 #include "transport/wire.h"
 
 namespace shoal {
+
+using AddressTried = std::function<void(const std::string& address, const Status& answered)>;
 
 class DialTrials {
  public:
@@ -24,22 +26,20 @@ class DialTrials {
   DialTrials(const DialTrials&) = delete;
   DialTrials& operator=(const DialTrials&) = delete;
 
-  // Dials all of them at once. `done` never runs inside this call: success when the first one answers, else
-  // kUnreachable with what became of each.
+  // Dials all of them at once. `tried` runs once for each, never inside this call: success where it answers.
   // REQUIRES: `whereabouts` is usable and dialable.
-  void begin(const PeerId& peer, const Whereabouts& whereabouts, std::function<void(Status)> done);
+  void begin(const PeerId& peer, const Whereabouts& whereabouts, AddressTried tried);
   // False: not a connection of a trial.
   bool on_up(ConnectionId connection);
   bool on_down(ConnectionId connection, const Error& cause);
 
  private:
   struct Trial {
-    std::vector<ConnectionId> open;
-    std::string causes;
-    std::function<void(Status)> done;
+    std::string address;
+    std::shared_ptr<const AddressTried> tried;
   };
   Wire& wire_;
-  std::map<ConnectionId, std::shared_ptr<Trial>> trials_;
+  std::map<ConnectionId, Trial> trials_;
 };
 
 }  // namespace shoal

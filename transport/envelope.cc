@@ -202,16 +202,18 @@ Result<std::vector<std::uint8_t>> pack_list(const T& list, const char* name) {
   return std::move(sink.bytes);
 }
 template <class T>
-Result<T> parse_list(ByteView bytes, const char* name) {
+Result<T> parse_list(ByteView bytes, const char* name, bool older = false) {
   if (bytes.size() > limits::kListBytesMax) return too_large(name, bytes.size(), limits::kListBytesMax);
   T list;
-  SHOAL_TRY(parse_fields(bytes, name, list));
+  SHOAL_TRY(parse_fields(bytes, name, list, older));
   return list;
 }
 }  // namespace
 
 Result<std::vector<std::uint8_t>> pack_member_list(const MemberList& list) { return pack_list(list, "MemberList"); }
-Result<MemberList> parse_member_list(ByteView bytes) { return parse_list<MemberList>(bytes, "MemberList"); }
+Result<MemberList> parse_member_list(ByteView bytes, bool older) {
+  return parse_list<MemberList>(bytes, "MemberList", older);
+}
 Result<std::vector<std::uint8_t>> pack_list_change(const ListChange& change) { return pack_list(change, "ListChange"); }
 Result<ListChange> parse_list_change(ByteView bytes) { return parse_list<ListChange>(bytes, "ListChange"); }
 

@@ -52,7 +52,8 @@ std::uint16_t protocol_version();
 
 // The bodies that the run's key signs (Members, MembersChange). ERRORS as above.
 Result<std::vector<std::uint8_t>> pack_member_list(const MemberList& list);
-Result<MemberList> parse_member_list(ByteView bytes);
+// `older`: of a file, which may be an older program's.
+Result<MemberList> parse_member_list(ByteView bytes, bool older = false);
 Result<std::vector<std::uint8_t>> pack_list_change(const ListChange& change);
 Result<ListChange> parse_list_change(ByteView bytes);
 

@@ -39,6 +39,7 @@ constexpr BusyReason last_of(BusyReason) { return BusyReason::kAhead; }
 constexpr CommitState last_of(CommitState) { return CommitState::kDropped; }
 constexpr HopPhase last_of(HopPhase) { return HopPhase::kStranded; }
 constexpr TextAnswer last_of(TextAnswer) { return TextAnswer::kRefused; }
+constexpr Reach last_of(Reach) { return Reach::kDirect; }
 constexpr ReportKind last_of(ReportKind) { return ReportKind::kFailed; }
 constexpr RefusalCause last_of(RefusalCause) { return RefusalCause::kOther; }
 

@@ -8,7 +8,7 @@
 
 namespace shoal::limits {
 
-inline constexpr std::uint32_t kProtocolVersion = 14;
+inline constexpr std::uint32_t kProtocolVersion = 15;
 inline constexpr std::size_t kControlBytesMax = 1u << 20;  // one message on the control lane
 inline constexpr std::size_t kChunkBytes = 256u << 10;     // what we send at a time on the bulk lane, at most
 inline constexpr std::size_t kChunkBytesMin = 8u << 10;    // and at least, where a transfer has so much left
@@ -75,6 +75,7 @@ inline constexpr double kAcceptedPerAddressBurst = 512, kAcceptedPerAddressSecon
 inline constexpr std::size_t kStrangersMax = 1024, kStrangersPerAddressMax = 512;
 inline constexpr Duration kGreetingTime = 5s;               // from the TCP connection to the greeting
 inline constexpr std::uint64_t kDescriptorsReserved = 256;  // of the process, not for connections
+inline constexpr Duration kKeepaliveIdle = 20s;             // of TCP, on both lanes
 inline constexpr Duration kDialTime = 5s;                   // from the dial to both lanes
 inline constexpr std::size_t kEarlyMessagesMax = 64;        // dialled: control messages before the bulk lane stands
 inline constexpr std::size_t kTailMessagesMax = 8192;       // read of all connections before the end of one is believed

@@ -43,12 +43,15 @@ struct LinkStats {
 class Links {
  public:
   virtual ~Links() = default;
-  // Where to dial `peer`. Links are made at the first send and again (with backoff 100 ms .. 5 s) at later sends after
-  // a loss.
+  // Where to dial `peer`, as the run's signed list says, which may be nowhere: its own word counts no more. Links are
+  // made at the first send and again (with backoff 100 ms .. 5 s) at later sends after a loss.
   virtual void learn(const PeerId& peer, Whereabouts whereabouts) = 0;
   // Queues behind what was sent before. Returns the transfer (0 without frames), to be dropped with drop().
   // ERRORS: kUnreachable (no link and no address), kBusy (queue full), kTooLarge.
   virtual Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames = {}) = 0;
+  // Whether a message can go there: a link is up, or there is an address to dial.
+  virtual bool reaches(const PeerId&) const { return true; }
+  virtual void dial(const PeerId&) {}                              // make the link now, if there is none
   virtual void drop(const PeerId& peer, TransferId transfer) = 0;  // of ours: send no more of its frames
   // Frame bytes that are not sent yet, of this transfer of ours and those before it; 0: all of it went out.
   virtual std::uint64_t ahead_of(const PeerId& peer, TransferId transfer) const = 0;

@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, std::variant_size_v<Message>> kNames = {
     "BeatAck",       "Fenced",        "Leave",       "Goodbye",      "End",          "Step",       "RoundOpen",
     "RoundPart",     "RoundReport",   "RoundCommit", "RoundAbandon", "StateQuery",   "StateOffer", "ChunkQuery",
     "Chunk",         "ManifestQuery", "Manifest",    "PeersQuery",   "Peers",        "Progress",   "NeedKeyFrame",
-    "MembersChange", "MembersQuery",  "Extend",      "Extended"};
+    "MembersChange", "MembersQuery",  "Extend",      "Extended",     "Knock",        "ReachQuery", "ReachAnswer"};
 static_assert(std::is_same_v<std::variant_alternative_t<5, Message>, Forward>);
 static_assert(std::is_same_v<std::variant_alternative_t<16, Message>, CommitAck>);
 static_assert(std::is_same_v<std::variant_alternative_t<25, Message>, End>);

@@ -35,7 +35,9 @@ using Message = std::variant<
     // 42: membership, added later
     MembersChange, MembersQuery,
     // 44: texts
-    Extend, Extended>;
+    Extend, Extended,
+    // 46: who reaches whom
+    Knock, ReachQuery, ReachAnswer>;
 
 std::string_view name_of(const Message& message);  // "Forward"
 

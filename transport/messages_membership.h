@@ -48,7 +48,7 @@ struct Member {
   Whereabouts whereabouts;
   bool serving = false;
   Version version;
-  SHOAL_FIELDS(session, peer, whereabouts.addresses, serving, version)
+  SHOAL_FIELDS(session, peer, whereabouts.addresses, serving, version, whereabouts.reach)
 };
 
 struct StageMembers {
@@ -128,6 +128,28 @@ struct MembersQuery {
   Epoch epoch;
   std::uint64_t id = 0;
   SHOAL_FIELDS(epoch, id)
+};
+
+// Member -> authority: I have no link to this session and cannot make one. Authority -> that one: the session named
+// here wants a link to you. It dials what the list says of it, and nothing else.
+inline constexpr double kKnocksPerSecond = 64;  // of one member
+struct Knock {
+  Session session;
+  SHOAL_FIELDS(session)
+};
+
+// Member -> authority: dial me here once more. Other hosts than its own are dialled for frames of kDialPaymentBytes.
+struct ReachQuery {
+  Whereabouts whereabouts;
+  SHOAL_FIELDS(whereabouts.addresses)
+};
+
+// Authority -> member: what came of it.
+struct ReachAnswer {
+  Reach reach = Reach::kNone;
+  std::string host;    // that its link comes from; empty: not known
+  std::string reason;  // what became of the addresses that did not answer
+  SHOAL_FIELDS(reach, host, reason)
 };
 
 // The newest checkpoint on a member's own disk.

@@ -40,59 +40,44 @@ Transport::Peer* Transport::find_or_make(const PeerId& id) {
     if (idle == peers_.end()) return nullptr;
     peers_.erase(idle);
   }
-  return peers_.emplace(id, std::make_unique<Peer>(id, options_.self < id)).first->second.get();
+  return peers_.emplace(id, std::make_unique<Peer>(options_.self, id)).first->second.get();
 }
 
 void Transport::learn(const PeerId& id, Whereabouts whereabouts) {
   if (id == options_.self) return;
+  if (Peer* peer = find_or_make(id))
+    peer->plan.follow(dialable_from(options_.whereabouts, usable(std::move(whereabouts))));
+}
+
+void Transport::hear(const PeerId& id, Whereabouts whereabouts) {
   whereabouts = usable(std::move(whereabouts));
-  if (!whereabouts.dialable()) return;
-  Peer* peer = find_or_make(id);
-  if (!peer || peer->whereabouts == whereabouts) return;
-  peer->whereabouts = std::move(whereabouts);
-  peer->first_address = 0;
+  if (id == options_.self || !whereabouts.dialable()) return;
+  if (Peer* peer = find_or_make(id)) peer->plan.hear(std::move(whereabouts));
 }
 
 // ---- dialling ----
 
 void Transport::dial(const PeerId& id) {
   Peer* peer = find(id);
-  if (!peer || peer->link || pending(*peer) || !peer->whereabouts.dialable()) return;
-  if (loop_.now() >= peer->retry_at) return start_dialling(*peer);
-  loop_.at(peer->retry_at, lifetime_.guard([this, id] { dial(id); }));
+  if (!peer || peer->link || pending(*peer) || !peer->plan.dialable()) return;
+  if (loop_.now() >= peer->plan.retry_at()) return start_dialling(*peer);
+  loop_.at(peer->plan.retry_at(), lifetime_.guard([this, id] { dial(id); }));
 }
 
 void Transport::start_dialling(Peer& peer) {
-  peer.addresses_tried = 0;
+  peer.plan.begin();
   peer.attempt_reported = false;
   dial_next(peer);
 }
 
 void Transport::dial_next(Peer& peer) {
-  const auto& addresses = peer.whereabouts.addresses;
-  const std::string& address = addresses[(peer.first_address + peer.addresses_tried) % addresses.size()];
-  ++peer.addresses_tried;
-  peer.dialling = wire_.connect(peer.id, address);
+  peer.dialling = wire_.connect(peer.id, peer.plan.next());
   dialling_.emplace(peer.dialling, peer.id);
-}
-
-void Transport::try_dialling(const PeerId& id, const Whereabouts& whereabouts, std::function<void(Status)> done) {
-  const Whereabouts tried = usable(whereabouts);
-  if (tried.dialable()) return trials_.begin(id, tried, std::move(done));
-  post([done = std::move(done)] { done(make_error(ErrorCode::kUnreachable, "no address was told")); });
-}
-
-TimePoint Transport::retry_time(Peer& peer) {
-  const Duration full = peer.redial.next();
-  // 3/4 .. 5/4 of it, so that those who lost the same peer do not come back in step.
-  const std::uint64_t spread =
-      mix64(std::hash<PeerId>{}(options_.self) ^ std::hash<PeerId>{}(peer.id), ++peer.failures) % 512;
-  return loop_.now() + full * (768 + static_cast<std::int64_t>(spread)) / 1024;
 }
 
 void Transport::attempt_failed(Peer& peer, const Error& cause) {
   peer.outbox.clear();
-  peer.retry_at = retry_time(peer);
+  peer.plan.failed(loop_.now());
   log_debug("no link to peer ", short_name(peer.id), ": ", cause.message);
   if (peer.attempt_reported) return;
   peer.attempt_reported = true;
@@ -107,8 +92,7 @@ void Transport::on_up(ConnectionId connection, const PeerId& id, bool dialled) {
   Peer* peer = id == options_.self ? nullptr : find_or_make(id);
   if (peer && peer->dialling == connection) {
     peer->dialling = 0;
-    peer->first_address = (peer->first_address + peer->addresses_tried - 1) %
-                          std::max<std::size_t>(1, peer->whereabouts.addresses.size());
+    peer->plan.worked();
   }
   if (!peer || links_.size() >= 2 * limits::kPeersMax) {
     ++counters_.refused;
@@ -154,7 +138,7 @@ void Transport::on_down(ConnectionId connection, const Error& cause) {
   if (!peer || peer->dialling != connection) return;
   peer->dialling = 0;
   if (peer->link || peer->greeting > 0) return;
-  if (peer->addresses_tried < peer->whereabouts.addresses.size()) return dial_next(*peer);
+  if (peer->plan.has_next()) return dial_next(*peer);
   attempt_failed(*peer, cause);
 }
 
@@ -179,7 +163,7 @@ Status Transport::admit(Link& link, const Hello& hello) {
     peer.retired.push_back(peer.session);
   }
   peer.session = hello.session;
-  learn(peer.id, hello.whereabouts);
+  hear(peer.id, hello.whereabouts);
   return Status::success();
 }
 
@@ -235,11 +219,9 @@ void Transport::lose(Link& link, const Error& cause) {
   peer.link = nullptr;
   peer.outbox.clear();
   if (loop_.now() - link.since() < limits::kHandshakeTime) {
-    peer.retry_at = retry_time(peer);
+    peer.plan.failed(loop_.now());
   } else {
-    peer.retry_at = loop_.now();
-    peer.failures = 0;
-    peer.redial.reset();
+    peer.plan.lasted(loop_.now());
   }
   report_down(link.remote(), link.abandon_inbound(), cause);
 }
@@ -273,13 +255,13 @@ void Transport::discard(Link& link, bool linger) {
 Result<TransferId> Transport::send(const PeerId& id, Message message, std::vector<Bytes> frames) {
   Peer* peer = find(id);
   if (id == options_.self) return make_error(ErrorCode::kUnreachable, "peer " + short_name(id) + " is this process");
-  if (!peer || (!peer->link && !pending(*peer) && !peer->whereabouts.dialable())) {
+  if (!reaches(id)) {
     return make_error(ErrorCode::kUnreachable, "no link to peer " + short_name(id) + " and no address to dial");
   }
   if (!peer->link && !pending(*peer)) {
-    if (loop_.now() < peer->retry_at) {
+    if (const Duration pause = peer->plan.retry_at() - loop_.now(); pause > Duration::zero()) {
       return make_error(ErrorCode::kUnreachable, "peer " + short_name(id) + " could not be reached; next attempt in " +
-                                                     std::to_string((peer->retry_at - loop_.now()) / 1ms) + " ms");
+                                                     std::to_string(pause / 1ms) + " ms");
     }
     start_dialling(*peer);
   }
@@ -335,6 +317,11 @@ std::optional<Remote> Transport::remote(const PeerId& id) const {
   const Peer* peer = find(id);
   if (!peer || !peer->link) return std::nullopt;
   return peer->link->remote();
+}
+
+bool Transport::reaches(const PeerId& id) const {
+  const Peer* peer = find(id);
+  return peer && (peer->link || pending(*peer) || peer->plan.dialable());
 }
 
 std::string Transport::other_host(const PeerId& id) const {

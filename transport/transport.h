@@ -19,11 +19,11 @@
 #include <string>
 #include <vector>
 
-#include "common/backoff.h"
 #include "common/bytes.h"
 #include "common/event_loop.h"
 #include "common/ids.h"
 #include "common/lifetime.h"
+#include "transport/dial_plan.h"
 #include "transport/dial_trials.h"
 #include "transport/link.h"
 #include "transport/links.h"
@@ -62,11 +62,14 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
   Transport& operator=(const Transport&) = delete;
 
   void set_listener(Listener* listener) { listener_ = listener; }
-  void dial(const PeerId& peer);  // make the link now
+  // Where to dial `peer` by its own word, a ticket's or a record's; not heeded once a list named it (learn).
+  void hear(const PeerId& peer, Whereabouts whereabouts);
   // Dials each of its addresses anew, whatever links stand, and hangs up when `peer` answers there with its key proved;
-  // nothing is learnt. `done` runs once, in a later turn (never after this object is gone): success with the first that
-  // answers, kUnreachable with what became of each.
-  void try_dialling(const PeerId& peer, const Whereabouts& whereabouts, std::function<void(Status)> done);
+  // nothing is learnt. `tried` runs for each, in later turns (never after this object is gone).
+  // REQUIRES: `whereabouts` is usable and dialable.
+  void try_dialling(const PeerId& peer, const Whereabouts& whereabouts, AddressTried tried) {
+    trials_.begin(peer, whereabouts, std::move(tried));
+  }
   void close(const PeerId& peer, const std::string& why);
   // Sessions that were fenced: their connections are closed and later Hellos refused by name (kStale).
   void fence(const Session& session);
@@ -81,6 +84,8 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
   // Links
   void learn(const PeerId& peer, Whereabouts whereabouts) override;
   Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames = {}) override;
+  bool reaches(const PeerId& peer) const override;
+  void dial(const PeerId& peer) override;
   void drop(const PeerId& peer, TransferId transfer) override;
   void refuse(const PeerId& peer, TransferId transfer) override;
   std::optional<Remote> remote(const PeerId& peer) const override;
@@ -89,18 +94,13 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
 
  private:
   struct Peer {
-    Peer(const PeerId& id, bool odd_transfers) : id(id), outbox(odd_transfers) {}
+    Peer(const PeerId& self, const PeerId& id) : id(id), plan(self, id), outbox(self < id) {}
     PeerId id;
-    Whereabouts whereabouts;
+    DialPlan plan;
     Outbox outbox;
-    Link* link = nullptr;             // the one that is up
-    std::size_t greeting = 0;         // connections that stand, without a Hello yet
-    ConnectionId dialling = 0;        // connect() under way
-    std::size_t addresses_tried = 0;  // in this attempt
-    std::size_t first_address = 0;    // the one that worked last
-    std::uint32_t failures = 0;       // attempts since a link that lasted
-    Backoff redial{limits::kRedialMin, limits::kRedialMax};
-    TimePoint retry_at{};
+    Link* link = nullptr;          // the one that is up
+    std::size_t greeting = 0;      // connections that stand, without a Hello yet
+    ConnectionId dialling = 0;     // connect() under way
     bool attempt_reported = true;  // false while a dial or a send waits for the outcome
     Session session;               // newest seen
     std::vector<Session> retired;  // older ones
@@ -126,7 +126,6 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
   void start_dialling(Peer& peer);
   void dial_next(Peer& peer);
   void attempt_failed(Peer& peer, const Error& cause);
-  TimePoint retry_time(Peer& peer);  // after one failure more
   Status admit_beside(Peer& peer, Link& link, const Hello& hello);
   // The link is not used any more.
   void lose(Link& link, const Error& cause);

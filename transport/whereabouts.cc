@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include <algorithm>
+
 #include "common/host_port.h"
 #include "transport/limits.h"
 
@@ -37,19 +39,68 @@ Host host_of(const std::string& text) {
   return {bytes, (b[0] & 0xfe) == 0xfc ? Range::kPrivate : Range::kPublic};
 }
 
+Host dialled_host(const std::string& address) {
+  const auto parsed = parse_dial_address(address);
+  return host_of(parsed.ok() ? parsed->control.host : address.substr(0, address.rfind(':')));
+}
+
 }  // namespace
+
+std::string_view name_of(Reach reach) {
+  constexpr std::string_view kNames[] = {"none", "local", "direct"};
+  return kNames[static_cast<std::size_t>(reach)];
+}
 
 Whereabouts dialable_for(const Whereabouts& whereabouts, const DialOrigin& origin) {
   const Host from = host_of(origin.host);
   Whereabouts dialable;
   for (const std::string& address : whereabouts.addresses) {
-    const auto parsed = parse_host_port(address);
-    const Host to = host_of(parsed.ok() ? parsed->host : address.substr(0, address.rfind(':')));
+    const Host to = dialled_host(address);
     const bool same = !origin.host.empty() && to.bytes == from.bytes;
     const bool in_reach = to.range == Range::kPublic || (!origin.host.empty() && to.range <= from.range);
     if (same || (origin.paid && in_reach)) dialable.addresses.push_back(address);
   }
+  if (origin.host.empty() || from.range > Range::kPrivate) return dialable;
+  for (const std::string& address : whereabouts.addresses) {  // a router may forward the port
+    auto parsed = parse_dial_address(address);
+    if (!parsed.ok()) continue;
+    parsed->control.host = plain_host(origin.host);
+    const std::string here = parsed->text();
+    const bool known =
+        std::find(dialable.addresses.begin(), dialable.addresses.end(), here) != dialable.addresses.end();
+    if (!known && dialable.addresses.size() < limits::kAddressesMax) dialable.addresses.push_back(here);
+  }
   return dialable;
+}
+
+bool is_private_host(const std::string& host) { return host_of(host).range != Range::kPublic; }
+
+Reach reach_at(const Whereabouts& whereabouts) {
+  Reach reach = Reach::kNone;
+  for (const std::string& address : whereabouts.addresses)
+    reach = std::max(reach, dialled_host(address).range == Range::kPublic ? Reach::kDirect : Reach::kLocal);
+  return reach;
+}
+
+Whereabouts dialable_from(const Whereabouts& own, const Whereabouts& theirs) {
+  Whereabouts near, far;
+  near.reach = theirs.reach;
+  const bool one_network = theirs.reach == Reach::kDirect && reach_at(theirs) == Reach::kLocal;
+  for (const std::string& address : theirs.addresses) {
+    const Host to = dialled_host(address);
+    const bool beside = to.range != Range::kPublic &&
+                        std::any_of(own.addresses.begin(), own.addresses.end(), [&](const std::string& ours) {
+                          const std::string here = dialled_host(ours).bytes;
+                          const std::size_t prefix = here.size() == 4 ? 3 : 8;
+                          return here.size() == to.bytes.size() && here.compare(0, prefix, to.bytes, 0, prefix) == 0;
+                        });
+    if (beside || one_network)
+      near.addresses.push_back(address);
+    else if (to.range == Range::kPublic)
+      far.addresses.push_back(address);
+  }
+  near.addresses.insert(near.addresses.end(), far.addresses.begin(), far.addresses.end());
+  return near;
 }
 
 std::string plain_host(const std::string& host) {

@@ -1,13 +1,25 @@
 #pragma once
 // Where a process can be dialled: one value in Hello, in a join request, on the member list and in the directory's
 // records. The transport alone looks inside; all others hand it on whole.
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shoal {
 
+// How the authority reached a member when it dialled it (runtime/launch/dial_back.h).
+enum class Reach : std::uint8_t {
+  kNone = 0,   // nowhere: it takes part over links that it dials itself
+  kLocal = 1,  // at private addresses alone, which its neighbours dial
+  kDirect = 2,
+};
+std::string_view name_of(Reach reach);  // "none", "local", "direct"
+
 struct Whereabouts {
-  std::vector<std::string> addresses;  // IP:port, best first
+  std::vector<std::string> addresses;  // as parse_dial_address() reads them, best first
+
+  Reach reach = Reach::kDirect;  // on the member list; of what a process says of itself, nothing
 
   bool dialable() const { return !addresses.empty(); }
   bool operator==(const Whereabouts&) const = default;
@@ -16,7 +28,7 @@ struct Whereabouts {
 // What is kept of what a stranger tells: no address that is empty or long, and not many.
 Whereabouts usable(Whereabouts whereabouts);
 
-// What a stranger sends as frames of its JoinRequest before another address than the one it comes from is dialled for
+// What a member sends as frames of its ReachQuery before another host than the one it comes from is dialled for
 // it: more than all that it can have us send there, so that nobody turns us against a third one at a profit.
 inline constexpr std::size_t kDialPaymentBytes = 32u << 10;
 
@@ -25,9 +37,19 @@ struct DialOrigin {
   std::string host;   // Wire::other_host; empty: not known
   bool paid = false;  // kDialPaymentBytes came with the request
 };
-// What of it may be dialled for a joiner that came from there: its own host; elsewhere only once it paid, in private
-// ranges only when it came from one, on this machine and this link (loopback, link-local) only when it came from there.
+// What of it may be dialled for a peer that came from there: its own host, the ports that it tells with it; elsewhere
+// only once it paid, in private ranges only when it came from one, on this machine and this link (loopback, link-local)
+// only when it came from there.
 Whereabouts dialable_for(const Whereabouts& whereabouts, const DialOrigin& origin);
+
+// The reach of a peer that answered at all of these.
+Reach reach_at(const Whereabouts& whereabouts);
+// In a private range, on this machine or this link; a name is none.
+bool is_private_host(const std::string& host);
+// What of a member's is dialled by a process that tells these addresses of itself: private ones only in a subnet of
+// its own (/24, /64), and first. All of them where the authority calls a member direct that has no others: then the
+// whole run is within one private network.
+Whereabouts dialable_from(const Whereabouts& own, const Whereabouts& theirs);
 
 // As one text whatever it was written as: an IPv4 address in IPv6's clothes as IPv4, IPv6 in its shortest form.
 std::string plain_host(const std::string& host);

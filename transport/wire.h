@@ -21,7 +21,7 @@ namespace shoal {
 enum class Lane : std::uint8_t { kControl = 0, kBulk = 1 };
 using ConnectionId = std::uint64_t;  // never 0, never reused in a process
 
-// "host:port" of the control lane; the bulk lane's port is told in the handshake or is the next one (see docs/WIRE.md).
+// As parse_dial_address() reads it. Where it names no port of the bulk lane, the handshake does (see docs/WIRE.md).
 using Address = std::string;
 
 // Why something was turned away before it became a message of a link.

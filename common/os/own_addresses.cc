@@ -127,13 +127,14 @@ Result<std::vector<std::string>> own_addresses(const std::string& listening, con
   for (const std::string& wanted : advertise) {
     const bool has_port = wanted.ends_with("]") ? false : wanted.find(':') != std::string::npos;
     const std::string whole = has_port ? wanted : wanted + ":" + std::to_string(bound.port);
-    SHOAL_ASSIGN(const HostPort parsed, parse_host_port(whole));
-    SHOAL_ASSIGN(const std::string resolved, resolved_address(parsed.text(), bound.is_v6()));
+    SHOAL_ASSIGN(DialAddress told, parse_dial_address(whole));
+    SHOAL_ASSIGN(const std::string resolved, resolved_address(told.control.text(), bound.is_v6()));
     if (is_any(host_of(resolved)))
       return make_error(ErrorCode::kInput, "--advertise " + wanted +
                                                ": that is where one listens, and nobody can dial it. HINT: give this "
                                                "machine's address as others see it (ip address)");
-    addresses.push_back(resolved);
+    told.control.host = host_of(resolved);
+    addresses.push_back(told.text());
   }
   std::vector<std::string> hosts;
   if (addresses.empty()) {

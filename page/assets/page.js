@@ -147,7 +147,7 @@ function taleWords(tale) {
       return `Peer ${called(tale.peer)}${stage} left${tale.words && tale.words !== "left" ? `: ${tale.words}` : " in order"}.`;
     case "joined": return `Peer ${called(tale.peer)} joined stage ${tale.stage}${tale.words ? `: ${tale.words}` : ""}.`;
     case "moves": return `Peer ${called(tale.peer)}${stage} is asked to move: ${tale.words}.`;
-    case "unreachable": return `A joiner, ${called(tale.peer)}, was not admitted: ${tale.words}.`;
+    case "unreachable": return `A joiner, ${called(tale.peer)}, can be dialled by nobody, and takes part over links that it dials: ${tale.words}.`;
     case "went back": return `Stage ${tale.stage} went back ${tale.words}.`;
     case "round": return `Stage ${tale.stage}: ${tale.words}.`;
     case "contradiction": return `A contribution counts twice${stage}: ${tale.words}.`;

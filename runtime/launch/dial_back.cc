@@ -3,47 +3,67 @@
 #include <algorithm>
 #include <utility>
 
-#include "transport/dial_trials.h"
-
 namespace shoal {
 
 namespace {
 constexpr Duration kLook = 20ms;  // for the next dial that may begin
+const Whereabouts kNowhere{{}, Reach::kNone};
+
+std::string not_dialled(const Whereabouts& told, const DialOrigin& origin) {
+  if (!told.dialable()) return "no address was told";
+  return told.addresses.front() + " is not dialled, because the request comes from " +
+         (origin.host.empty() ? "elsewhere" : origin.host) +
+         (origin.paid ? ", and a private address is dialled for its own network alone" : "");
+}
 }  // namespace
 
 DialBack::DialBack(Transport& transport, EventLoop& loop, std::function<void(const Verdict&)> decided)
     : transport_(transport), loop_(loop), decided_(std::move(decided)) {}
 
-void DialBack::check(const Remote& from, const JoinRequest& request, const DialOrigin& origin) {
-  Trial* trial = trial_of(from.peer);
-  if (trial == nullptr || trial->busy()) return;
-  JoinRequest asked = request;
-  asked.whereabouts = usable(std::move(asked.whereabouts));  // no more than that is kept of a stranger
-  if (loop_.now() < trial->next_at) {
-    // The repeat of a request that was answered yes, or a new session: nothing is dialled for it. Without an address
-    // none was: a joiner that was refused may not come back without any.
-    if (trial->failures > 0 || !asked.whereabouts.dialable() || trial->whereabouts != asked.whereabouts) return;
-    return loop_.post(lifetime_.guard([this, from, asked] { decided_({from, asked, Status::success(), 0}); }));
+Whereabouts DialBack::Trial::found() const {
+  Whereabouts found;
+  for (const std::string& address : dialable.addresses)
+    if (answered.contains(address)) found.addresses.push_back(address);
+  found.reach = reach_at(found);
+  return found;
+}
+
+void DialBack::check(const Remote& from, const Whereabouts& given, const DialOrigin& origin,
+                     std::optional<JoinRequest> request) {
+  const Whereabouts told = usable(given);  // no more than that is kept of a stranger
+  Trial* const trial = trial_of(from.peer);
+  if (trial != nullptr && (trial->busy() || loop_.now() < trial->next_at)) {
+    // The repeat of a request that was answered, or a new session: nothing is dialled for it.
+    if (request && trial->said)
+      decide_later({from, std::move(request), trial->told == told ? trial->found() : kNowhere, trial->why, true});
+    return;
   }
-  Whereabouts dialable = dialable_for(asked.whereabouts, origin);
-  if (!dialable.dialable() && asked.whereabouts.dialable()) return refuse_to_dial(*trial, from, asked, origin);
-  if (line_.size() >= kWaitingMax) return;
-  trial->in_line = true;
-  line_.push_back({from, std::move(asked), std::move(dialable)});
+  Whereabouts dialable = dialable_for(told, origin);
+  if (!dialable.dialable()) return decide_later({from, std::move(request), kNowhere, not_dialled(told, origin), true});
+  if (trial == nullptr || line_.size() >= kWaitingMax)
+    return decide_later({from, std::move(request), kNowhere, "too many peers are dialled just now", true});
+  *trial = {.from = from,
+            .request = std::move(request),
+            .told = told,
+            .dialable = std::move(dialable),
+            .in_line = true,
+            .number = ++numbers_};
+  line_.push_back(from.peer);
+  if (trial->request)
+    loop_.after(kAnswerTime, lifetime_.guard([this, peer = from.peer, number = trial->number] {
+      const auto late = trials_.find(peer);
+      if (late != trials_.end() && late->second.number == number && !late->second.said) decide(late->second);
+    }));
   dial_next();
 }
 
-void DialBack::refuse_to_dial(Trial& trial, const Remote& from, const JoinRequest& asked, const DialOrigin& origin) {
-  trial.whereabouts = {};  // what is repeated is not taken for a yes
-  trial.next_at = loop_.now() + kPause;
-  const std::string why = asked.whereabouts.addresses.front() + " is not dialled, because the request comes from " +
-                          (origin.host.empty() ? "elsewhere" : origin.host) +
-                          (origin.paid ? ", and a private address is dialled for its own network alone"
-                                       : "; it is dialled once " + std::to_string(kDialPaymentBytes >> 10) +
-                                             " KiB came with a request, as they do with the next one");
-  loop_.post(lifetime_.guard([this, from, asked, why] {
-    decided_({from, asked, make_error(ErrorCode::kUnreachable, why), 0});
-  }));
+void DialBack::decide(Trial& trial) {
+  trial.said = true;
+  decided_({trial.from, std::exchange(trial.request, {}), trial.found(), trial.why, !trial.busy()});
+}
+
+void DialBack::decide_later(Verdict verdict) {
+  loop_.post(lifetime_.guard([this, verdict = std::move(verdict)] { decided_(verdict); }));
 }
 
 // A peer that is in line or under way keeps its place; of the others the oldest gives way.
@@ -69,27 +89,31 @@ void DialBack::dial_next() {
       }));
       return;
     }
-    Waiting next = std::move(line_.front());
+    const PeerId peer = line_.front();
     line_.pop_front();
-    Trial& trial = trials_.at(next.from.peer);
+    Trial& trial = trials_.at(peer);
     trial.in_line = false;
     trial.under_way = true;
-    trial.whereabouts = next.request.whereabouts;
+    trial.open = trial.dialable.addresses.size();
     ++under_way_;
-    transport_.try_dialling(next.from.peer, next.dialable,
-                            lifetime_.guard([this, from = next.from, request = next.request](const Status& reached) {
-                              on_outcome(from, request, reached);
+    transport_.try_dialling(peer, trial.dialable,
+                            lifetime_.guard([this, peer](const std::string& address, const Status& answered) {
+                              on_tried(peer, address, answered);
                             }));
   }
 }
 
-void DialBack::on_outcome(const Remote& from, const JoinRequest& request, const Status& reached) {
+void DialBack::on_tried(const PeerId& peer, const std::string& address, const Status& answered) {
+  Trial& trial = trials_.at(peer);
+  if (answered.ok())
+    trial.answered.insert(address);
+  else
+    trial.why += (trial.why.empty() ? "" : "; ") + answered.error().message;
+  if (--trial.open > 0) return;
   --under_way_;
-  Trial& trial = trials_.at(from.peer);
   trial.under_way = false;
-  trial.failures = reached.ok() ? 0 : trial.failures + 1;
   trial.next_at = loop_.now() + kPause;
-  decided_({from, request, reached, trial.failures});
+  decide(trial);
   dial_next();
 }
 

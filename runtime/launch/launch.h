@@ -97,8 +97,8 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   void on_validated(std::uint64_t samples, std::uint64_t of) override;
 
   void on_over(std::optional<Error> error);
-  // A joiner is handed to the authority once others can dial it.
-  bool on_stranger(const Remote& remote, JoinRequest request, const InboundFrames& frames, std::uint64_t frame_bytes);
+  // A joiner is handed to the authority with where it was dialled; so is what a member asks for later.
+  bool on_reach_query(const Remote& remote, ReachQuery query, const InboundFrames& frames, std::uint64_t frame_bytes);
   void on_dialled_back(const DialBack::Verdict& verdict);
   void tick();
   void write_bytes();

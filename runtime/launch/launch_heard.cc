@@ -10,6 +10,22 @@ namespace shoal {
 
 namespace {
 constexpr std::size_t kReasonMax = 400;  // below limits::kTextMax
+
+// Every member's link comes from a private address: then private addresses are all that anybody needs.
+bool all_are_within(const MemberList& list, const Transport& transport) {
+  for (const PeerId& peer : peers_of(list))
+    if (const std::string host = transport.other_host(peer); !host.empty() && !is_private_host(host)) return false;
+  return true;
+}
+
+// Somebody comes from outside, who cannot dial those that answered at private addresses alone.
+void leave_private_network(Authority& authority) {
+  const MemberList list = authority.members();
+  for (const StageMembers& stage : list.stages)
+    for (const Member& member : stage.members)
+      if (member.whereabouts.reach == Reach::kDirect && reach_at(member.whereabouts) == Reach::kLocal)
+        authority.on_reach(member.session, {member.whereabouts.addresses, Reach::kLocal});
+}
 }  // namespace
 
 // ---- transport ----
@@ -46,11 +62,12 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
                  return false;
                },
                [&](JoinRequest& request) {
-                 if (!authority_->knows(remote.session))
-                   return on_stranger(remote, std::move(request), frames, frame_bytes);
-                 return authority_->on_message(remote, message), false;
+                 if (authority_->knows(remote.session)) return authority_->on_message(remote, message), false;
+                 const DialOrigin origin{transport_->other_host(remote.peer), false};
+                 return dial_back_->check(remote, request.whereabouts, origin, request), false;
                },
-               [&](const AnyOf<Beat, Leave, Goodbye, RoundReport, MembersQuery> auto&) {
+               [&](ReachQuery& query) { return on_reach_query(remote, std::move(query), frames, frame_bytes); },
+               [&](const AnyOf<Beat, Leave, Goodbye, Knock, RoundReport, MembersQuery> auto&) {
                  return authority_->on_message(remote, message), false;
                },
                [&](const AnyOf<Gradient, Busy, Have, Gone, NeedKeyFrame, Progress> auto&) {
@@ -87,45 +104,52 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
                // The links' own, and what the launching process says and nobody says to it.
                [](const AnyOf<Hello, Ping, Pong, ByteCredit, DropTransfer, Forward, Take, Release, Renew, Hint, Commit,
                               JoinAnswer, Members, MembersChange, BeatAck, Fenced, End, Step, RoundOpen, RoundPart,
-                              RoundCommit, RoundAbandon, Manifest, Extend> auto&) { return false; }},
+                              RoundCommit, RoundAbandon, Manifest, Extend, ReachAnswer> auto&) { return false; }},
       message);
   if (transfer != 0 && !awaited) transport_->refuse(remote.peer, transfer);
 }
 
 // True: its frames are its payment for a dial.
-bool Launch::on_stranger(const Remote& remote, JoinRequest request, const InboundFrames& frames,
-                         std::uint64_t frame_bytes) {
-  if (payments_.awaits(remote.peer)) return false;  // one at a time
+bool Launch::on_reach_query(const Remote& remote, ReachQuery query, const InboundFrames& frames,
+                            std::uint64_t frame_bytes) {
+  if (!authority_->knows(remote.session) || payments_.awaits(remote.peer)) return false;  // one at a time
   if (frames.transfer != 0 && frame_bytes == kDialPaymentBytes) {
-    if (const auto out = payments_.await(frames, std::move(request), env_.loop.now()))
+    if (const auto out = payments_.await(frames, std::move(query), env_.loop.now()))
       transport_->refuse(out->peer, out->transfer);
     return true;
   }
-  dial_back_->check(remote, request, {.host = transport_->other_host(remote.peer), .paid = false});
+  dial_back_->check(remote, query.whereabouts, {.host = transport_->other_host(remote.peer), .paid = false});
   return false;
 }
 
 void Launch::on_dialled_back(const DialBack::Verdict& verdict) {
   const auto remote = transport_->remote(verdict.from.peer);
   if (!remote || remote->session != verdict.from.session) return;  // its next session asks for itself
-  if (verdict.reached.ok()) return authority_->on_message(*remote, verdict.request);
-  JoinAnswer answer;
-  answer.unreachable = true;
-  answer.reason = verdict.reached.error().message.substr(0, kReasonMax);
-  if (verdict.failures == 1) {
-    write({.event = EventKind::kUnreachable, .about = remote->session, .cause = answer.reason});
-    if (const auto times = said_.due(short_name(remote->peer), env_.loop.now()))
-      owner_.on_notice("peer " + short_name(remote->peer) + " is not admitted: it cannot be dialled where it says (" +
-                       answer.reason + ")" + LogThrottle::text_of(*times));
+  const std::string host = transport_->other_host(remote->peer);
+  Whereabouts found = verdict.found;
+  if (!host.empty() && !is_private_host(host)) leave_private_network(*authority_);
+  if (found.reach == Reach::kLocal && is_private_host(host) && all_are_within(authority_->members(), *transport_))
+    found.reach = Reach::kDirect;
+  if (verdict.request) {
+    if (found.reach == Reach::kNone) {
+      const std::string why = verdict.why.substr(0, kReasonMax);
+      write({.event = EventKind::kUnreachable, .about = remote->session, .cause = why});
+      if (const auto times = said_.due(short_name(remote->peer), env_.loop.now()))
+        owner_.on_notice("peer " + short_name(remote->peer) + " cannot be dialled (" + why +
+                         "): it takes part over links that it dials" + LogThrottle::text_of(*times));
+    }
+    JoinRequest request = *verdict.request;
+    request.whereabouts = std::move(found);
+    return authority_->on_message(*remote, request);
   }
-  answer.reason = "cannot be dialled: " + answer.reason;
-  send(remote->peer, std::move(answer));
+  authority_->on_reach(remote->session, found);
+  send(remote->peer, ReachAnswer{found.reach, host, verdict.why.substr(0, kReasonMax)});
 }
 
 void Launch::on_frames(const Remote& remote, TransferId transfer, Result<std::vector<Bytes>> frames) {
   if (const auto paid = payments_.take({remote.peer, transfer})) {
-    if (frames.ok() && !authority_->knows(remote.session))
-      dial_back_->check(remote, *paid, {.host = transport_->other_host(remote.peer), .paid = true});
+    if (frames.ok())
+      dial_back_->check(remote, paid->whereabouts, {.host = transport_->other_host(remote.peer), .paid = true});
     return;
   }
   if (texts_ && texts_->on_frames(remote.peer, transfer, frames)) return;

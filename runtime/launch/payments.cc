@@ -10,7 +10,7 @@ bool Payments::awaits(const PeerId& peer) const {
   return at != awaited_.end() && at->first.peer == peer;
 }
 
-std::optional<InboundFrames> Payments::await(const InboundFrames& frames, JoinRequest request, TimePoint now) {
+std::optional<InboundFrames> Payments::await(const InboundFrames& frames, ReachQuery query, TimePoint now) {
   std::optional<InboundFrames> out;
   if (awaited_.size() >= kMax) {
     const auto oldest = std::min_element(awaited_.begin(), awaited_.end(),
@@ -18,14 +18,14 @@ std::optional<InboundFrames> Payments::await(const InboundFrames& frames, JoinRe
     out = oldest->first;
     awaited_.erase(oldest);
   }
-  awaited_.insert_or_assign(frames, Awaited{std::move(request), now});
+  awaited_.insert_or_assign(frames, Awaited{std::move(query), now});
   return out;
 }
 
-std::optional<JoinRequest> Payments::take(const InboundFrames& frames) {
+std::optional<ReachQuery> Payments::take(const InboundFrames& frames) {
   auto taken = awaited_.extract(frames);
   if (taken.empty()) return std::nullopt;
-  return std::move(taken.mapped().request);
+  return std::move(taken.mapped().query);
 }
 
 std::vector<InboundFrames> Payments::take_late(TimePoint now) {

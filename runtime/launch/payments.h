@@ -1,5 +1,5 @@
 #pragma once
-// Joiners whose payment for a dial is on its way (dial_back.h), with the request that it came behind. Each has
+// Members whose payment for a dial is on its way (dial_back.h), with the query that it came behind. Each has
 // kPatience for it, and when all places are taken the oldest goes: frames that drip in, or never come, keep nobody else
 // out. A joiner that lost its place asks again by itself.
 //
@@ -21,16 +21,16 @@ class Payments {
 
   bool awaits(const PeerId& peer) const;
   // Returns the frames that are to be refused for it. REQUIRES: nothing is awaited of this peer.
-  std::optional<InboundFrames> await(const InboundFrames& frames, JoinRequest request, TimePoint now);
+  std::optional<InboundFrames> await(const InboundFrames& frames, ReachQuery query, TimePoint now);
   // The frames are whole or will not come. None: they are awaited no more, or were none of a payment.
-  std::optional<JoinRequest> take(const InboundFrames& frames);
+  std::optional<ReachQuery> take(const InboundFrames& frames);
   // Forgets those that took too long, and returns them: they are to be refused.
   std::vector<InboundFrames> take_late(TimePoint now);
   void drop(const PeerId& peer);  // its link is down
 
  private:
   struct Awaited {
-    JoinRequest request;
+    ReachQuery query;
     TimePoint since{};
   };
   std::map<InboundFrames, Awaited> awaited_;

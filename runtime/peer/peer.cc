@@ -24,7 +24,6 @@ Peer::Peer(PeerOptions options, PeerEnvironment environment, Owner& owner)
       events_(env_.events),
       owner_(owner),
       link_({.first = options_.contact_time, .absence = options_.absence_time}),
-      reachability_({.first = options_.contact_time, .returning = options_.absence_time}),
       checkpointing_({.run = options_.run, .key = options_.key, .folders = options_.checkpoint_folders}, env_.storage,
                      env_.loop, env_.aside, [this](const std::string& warning) { owner_.on_warning(warning); }),
       device_(env_.device, env_.loop),
@@ -171,7 +170,7 @@ void Peer::look_up_authority() {
     if (!session_) return;  // paused meanwhile
     if (!record->whereabouts.dialable()) return;
     options_.authority = record->whereabouts;
-    session_->transport().learn(as_peer(options_.run), record->whereabouts);
+    session_->transport().hear(as_peer(options_.run), record->whereabouts);
   }));
 }
 
@@ -215,7 +214,6 @@ void Peer::check_patience(TimePoint now) {
   if (const Status there = link_.check(now, state_.reason()); !there.ok()) return finish("", there.error());
   if (const auto line = link_.absence_line(now, state_.reason())) owner_.on_notice(*line);
   if (session_->stage()) session_->stage()->tick(now);
-  if (const Status dialled = reachability_.check(now); !dialled.ok()) finish("", dialled.error());
 }
 
 // ---- figures and events ----

@@ -33,13 +33,17 @@ PeerSession::PeerSession(Session self, PeerSessionEnvironment environment)
                   .role = PeerRole::kPeer,
                   .whereabouts = env_.options.whereabouts}) {
   transport_.set_listener(this);
-  transport_.learn(authority_, env_.options.authority);
+  transport_.hear(authority_, env_.options.authority);
 }
 
 // ---- from its owner ----
 void PeerSession::tell_others() {
   if (membership_ && membership_->stage() && env_.run.spec) env_.announcing.announce_if_due(facts());
-  if (transport_.remote(authority_) && env_.announcing.take_exchange()) send_to_authority(PeersQuery{});
+  if (!transport_.remote(authority_)) return;
+  if (env_.announcing.take_exchange()) send_to_authority(PeersQuery{});
+  // It pays with each, so that it is dialled too where a port is forwarded, and where it tells another host.
+  if (env_.reachability.take_query(env_.process.loop.now(), env_.options.whereabouts))
+    send(authority_, ReachQuery{env_.options.whereabouts}, {Bytes::copy_of(std::string(kDialPaymentBytes, '\0'))});
 }
 
 void PeerSession::stop(bool goodbye) {
@@ -108,7 +112,7 @@ void PeerSession::start_membership() {
 }
 
 void PeerSession::on_unreachable(const std::string& reason) {
-  const auto line = env_.reachability.undialled(env_.process.loop.now(), reason);
+  const auto line = env_.reachability.kept_out(reason);
   env_.state.because(env_.reachability.why());
   if (line) env_.owner.on_warning(*line);
 }
@@ -184,6 +188,10 @@ void PeerSession::on_members(const MemberList& list) {
   std::vector<PeerId> favoured = peers_of(list);
   favoured.push_back(authority_);
   transport_.favour(favoured);
+  for (const StageMembers& stage : list.stages)
+    for (const Member& member : stage.members)
+      if (member.session == self_)
+        if (const auto line = env_.reachability.on_list(member.whereabouts)) env_.owner.on_notice(*line);
   if (stage_) stage_->on_members(list);
 }
 
@@ -216,6 +224,11 @@ void PeerSession::on_message(const Remote& remote, Message message, TransferId t
                  },
                  [&](const Peers& m) { env_.announcing.offer(m.records); },
                  [&](const End& m) { on_end_message(remote, m); },
+                 [&](const ReachAnswer& m) {
+                   if (remote.peer != authority_) return;
+                   if (const auto line = env_.reachability.answered(env_.process.loop.now(), m))
+                     env_.owner.on_warning(*line);
+                 },
                  // The stage's peer hears by them, too, that the authority is there.
                  [&](const AnyOf<JoinAnswer, Members, MembersChange, BeatAck, Fenced, Goodbye> auto& m) {
                    const bool takes = membership_ && remote.peer == authority_;
@@ -224,9 +237,10 @@ void PeerSession::on_message(const Remote& remote, Message message, TransferId t
                  },
                  [&](const AnyOf<StateQuery, ChunkQuery, StateOffer, Chunk, Extend, Forward, Take, Busy, Have, Gone,
                                  NeedKeyFrame, Progress, Gradient, Release, Renew, Waiting, Hint, Commit, CommitAck,
-                                 Step, RoundOpen, RoundPart, RoundCommit, RoundAbandon> auto&) { to_stage(); },
+                                 Step, RoundOpen, RoundPart, RoundCommit, RoundAbandon, Knock> auto&) { to_stage(); },
                  // What the authority takes, and what a link keeps to itself.
-                 [](const AnyOf<JoinRequest, Beat, Leave, MembersQuery, RoundReport, ManifestQuery, Extended> auto&) {},
+                 [](const AnyOf<JoinRequest, Beat, Leave, MembersQuery, RoundReport, ManifestQuery, Extended,
+                                ReachQuery> auto&) {},
                  [](const AnyOf<Hello, Ping, Pong, ByteCredit, DropTransfer> auto&) {},
              },
              message);
@@ -249,14 +263,7 @@ void PeerSession::on_frames(const Remote& remote, TransferId transfer, Result<st
   if (stage_) stage_->on_frames(remote, transfer, frames);
 }
 
-// A machine that is told by another address than it comes from (a forwarded port, two networks) is dialled there once
-// it paid: with the requests behind the first answer that says so.
-void PeerSession::send_to_authority(Message message) {
-  std::vector<Bytes> frames;
-  if (std::holds_alternative<JoinRequest>(message) && !env_.reachability.why().empty())
-    frames.push_back(Bytes::copy_of(std::string(kDialPaymentBytes, '\0')));
-  send(authority_, std::move(message), std::move(frames));
-}
+void PeerSession::send_to_authority(Message message) { send(authority_, std::move(message)); }
 void PeerSession::send(const PeerId& to, Message message, std::vector<Bytes> frames) {
   if (const auto sent = transport_.send(to, std::move(message), std::move(frames)); !sent.ok())
     log_debug("not sent: ", sent.error().message);

@@ -1,43 +1,75 @@
 #include "runtime/peer/reachability.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace shoal {
 
 namespace {
-constexpr const char* kHint =
-    "HINT: --advertise HOST:PORT names an address that others reach. Behind a firewall or NAT two TCP ports must be "
-    "open, or forwarded under the "
-    "same numbers: 4700 and 4701 with --listen 0.0.0.0:4700";
+constexpr const char* kReachHint =
+    " HINT: --advertise HOST:PORT names an address that others reach. Behind a firewall or NAT two TCP ports must be "
+    "open, or forwarded: 4700 and 4701 with --listen 0.0.0.0:4700; under other numbers P and Q, --advertise HOST:P+Q";
+
+std::string list_text(const std::vector<std::string>& addresses) {
+  std::string text;
+  for (const std::string& address : addresses) text += (text.empty() ? "" : ", ") + address;
+  return text;
+}
 }  // namespace
 
 void Reachability::admitted() {
   ever_admitted_ = true;
   wait_told_ = false;
-  undialled_since_.reset();
+  why_.clear();
 }
 
-std::optional<std::string> Reachability::undialled(TimePoint now, const std::string& what) {
-  std::string why = what;
-  const bool told = undialled_since_ && why == why_;
-  if (!undialled_since_) undialled_since_ = now;
-  why_ = std::move(why);
-  if (told) return std::nullopt;
-  return why_ + "; not admitted, asking again. " + kHint;
+void Reachability::link_down() {
+  answered_ = false;
+  next_query_.reset();
+}
+
+std::optional<std::string> Reachability::unless_told(std::string line) {
+  if (told_ == line) return std::nullopt;
+  return told_ = std::move(line);
+}
+
+std::optional<std::string> Reachability::on_list(const Whereabouts& ours) {
+  found_ = ours;
+  if (ours.reach != Reach::kDirect) return std::nullopt;  // the answer to our query says why
+  return unless_told("reach: direct (" + list_text(ours.addresses) + ")");
+}
+
+bool Reachability::take_query(TimePoint now, const Whereabouts& told) {
+  if (!found_) return false;
+  const auto answers = [this](const std::string& address) {
+    return std::find(found_->addresses.begin(), found_->addresses.end(), address) != found_->addresses.end();
+  };
+  const bool everywhere = std::all_of(told.addresses.begin(), told.addresses.end(), answers);
+  if (found_->reach == Reach::kDirect && (answered_ || everywhere)) return false;
+  if (!next_query_) next_query_ = now + kAskSoon;
+  if (now < *next_query_) return false;
+  next_query_ = now + kAskSoon;
+  return true;
+}
+
+std::optional<std::string> Reachability::answered(TimePoint now, const ReachAnswer& answer) {
+  answered_ = true;
+  next_query_ = now + kAskAgain;
+  if (answer.reach == Reach::kDirect) return std::nullopt;
+  const std::string who = answer.reach == Reach::kLocal ? "its neighbours alone dial it" : "nobody dials it";
+  return unless_told("reach: " + std::string(name_of(answer.reach)) + " (" + answer.reason + "): " + who +
+                     ", and this machine takes part all the same, over links that it dials." + kReachHint);
+}
+
+std::optional<std::string> Reachability::kept_out(const std::string& what) {
+  if (std::exchange(why_, what) == what) return std::nullopt;
+  return what + "; not admitted, asking again";
 }
 
 // What it says counts down, so it is another text each time.
 std::optional<std::string> Reachability::told_to_wait(const std::string& what) {
-  undialled_since_.reset();
   if (std::exchange(wait_told_, true)) return std::nullopt;
   return what + "; not admitted yet, asking again";
-}
-
-Status Reachability::check(TimePoint now) const {
-  const Duration limit = ever_admitted_ ? patience_.returning : patience_.first;
-  if (!undialled_since_ || now - *undialled_since_ <= limit) return Status::success();
-  return make_error(ErrorCode::kUnreachable,
-                    why_ + "; giving up after " + std::to_string(static_cast<int>(seconds_of(limit))) + " s. " + kHint);
 }
 
 }  // namespace shoal

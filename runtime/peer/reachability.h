@@ -1,41 +1,50 @@
 #pragma once
-// Whether others can reach us: the authority dials before it admits anybody (runtime/launch/dial_back.h) and keeps out
-// who cannot exchange rounds (authority/unreachable_pairs.h). Since when it does not admit us, what a person is told of
-// that and how often, and when to give up. Asking again is Membership's (authority/membership.h). Value without I/O:
-// the time is handed in.   Thread: loop only.
+// How others reach us. The authority dials us and says on the member list what answered (runtime/launch/dial_back.h);
+// a machine that nobody can dial takes part over links that it dials itself, and has the authority try again. What a
+// person is told of that, and of not being admitted for now: a pair that cannot exchange rounds is parted
+// (authority/unreachable_pairs.h). Asking to join again is Membership's. Value without I/O: the time is handed in.
+// Thread: loop only.
 #include <optional>
 #include <string>
 
 #include "common/result.h"
 #include "common/time.h"
+#include "transport/messages.h"
 
 namespace shoal {
 
 class Reachability {
  public:
-  struct Patience {
-    Duration first{};      // of one that was never admitted
-    Duration returning{};  // of one that was: it may hold a stage's state from an earlier session
-  };
-  explicit Reachability(Patience patience) : patience_(patience) {}
+  // To be dialled again: after the answer, and before there was one.
+  static constexpr Duration kAskAgain = 600s, kAskSoon = 5s;
 
   void admitted();
   bool ever_admitted() const { return ever_admitted_; }
-  // The link is gone, and with it what was found over it.
-  void link_down() { undialled_since_.reset(); }
+  // The link is gone, and with it what was found over it: another may come from another address.
+  void link_down();
+  // What the list says of us. The line for people where we can be dialled now, unless that was told.
+  std::optional<std::string> on_list(const Whereabouts& ours);
+  // True: the authority is to be asked to dial us where we tell others, since it did not get everywhere.
+  bool take_query(TimePoint now, const Whereabouts& told);
+  // The line for people where not everybody can dial us, unless the same was told.
+  std::optional<std::string> answered(TimePoint now, const ReachAnswer& answer);
+  std::optional<Reach> reach() const { return found_ ? std::optional(found_->reach) : std::nullopt; }
+
   // We are not admitted for now: `what` says why. The line for people, unless the same was told; the status says it on.
-  std::optional<std::string> undialled(TimePoint now, const std::string& what);
-  // We are dialled, and not admitted yet for another reason: no patience is used up. The line for people, as above.
+  std::optional<std::string> kept_out(const std::string& what);
+  // We are not admitted yet, for a reason that is over by itself. The line for people, as above.
   std::optional<std::string> told_to_wait(const std::string& what);
   // Why we are not admitted; empty before the first answer of that kind.
   const std::string& why() const { return why_; }
-  // ERRORS: kUnreachable (nobody could dial us for too long).
-  Status check(TimePoint now) const;
 
  private:
-  const Patience patience_;
+  std::optional<std::string> unless_told(std::string line);
+
   bool ever_admitted_ = false;
-  std::optional<TimePoint> undialled_since_;
+  std::optional<Whereabouts> found_;  // as the list says
+  std::string told_;                  // of our reach
+  bool answered_ = false;
+  std::optional<TimePoint> next_query_;
   bool wait_told_ = false;
   std::string why_;
 };

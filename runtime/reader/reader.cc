@@ -19,7 +19,7 @@ Reader::Reader(ReaderOptions options, Wire& wire, EventLoop& loop, Rng rng)
   transport_ = std::make_unique<Transport>(
       wire, loop, Transport::Options{options_.run, options_.self, session, PeerRole::kObserver, {}});
   transport_->set_listener(this);
-  transport_->learn(as_peer(options_.run), options_.launching);
+  transport_->hear(as_peer(options_.run), options_.launching);
 }
 
 Reader::~Reader() { loop_.cancel(timer_); }

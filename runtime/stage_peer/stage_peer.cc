@@ -163,6 +163,9 @@ void StagePeer::take(const Remote& from, const Message& message, TransferId tran
             windows_.note_run(m.run_targets);
             ledger_.on_step(m);
           },
+          [&](const Knock& m) {
+            if (from_trainer) neighbours_.on_knock(m.session);
+          },
           [&](const RoundOpen& m) { rounds_.on_open(from, m); },
           [&](const RoundCommit& m) { rounds_.on_commit(from, m); },
           [&](const RoundAbandon& m) { rounds_.on_abandon(from, m); },
@@ -170,7 +173,7 @@ void StagePeer::take(const Remote& from, const Message& message, TransferId tran
           // An acknowledged COMMIT of ours needs no more; what concerns the whole session was its owner's.
           [](const CommitAck&) {},
           [](const AnyOf<JoinRequest, JoinAnswer, Members, MembersChange, MembersQuery, Beat, BeatAck, Fenced, Leave,
-                         Goodbye, End, RoundReport> auto&) {},
+                         Goodbye, End, RoundReport, ReachQuery, ReachAnswer> auto&) {},
           [](const AnyOf<StateQuery, StateOffer, ChunkQuery, Chunk, ManifestQuery, Manifest, PeersQuery, Peers> auto&) {
           },
           [](const AnyOf<Hello, Ping, Pong, ByteCredit, DropTransfer, Extend, Extended> auto&) {},
@@ -199,6 +202,7 @@ void StagePeer::tick() {
     next_beat_ = now + kBeat;
     meters_.measure(ledger_.counters(), now);
   }
+  neighbours_.tick(now);
   ledger_.tick(now);
   courier_.tick(now);
   note_stranded();

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 #include "common/byte_codec.h"
 #include "common/crypto/hash.h"
 #include "tests/sync/sync_fixtures.h"
@@ -49,6 +52,24 @@ TEST(AuthorityLogTest, WhoIsAMemberAtItsEndIsKnown) {
   records.push_back(LogMember{StageId(1), {session_of(5), peer_of(5), {}, false, Version(0)}});
   records.push_back(LogMember{StageId(1), {session_of(5), peer_of(5), {}, true, Version(0)}});
   EXPECT_EQ(members_in(records), std::vector<PeerId>{peer_of(5)}) << "once, though its flag changed";
+}
+
+// As version 5 wrote it: without the reach, which is the last byte of the last of one member's fields.
+TEST(AuthorityLogTest, AnOlderLogIsReadAndItsMembersWereDirect) {
+  const Bytes packed = pack_log_record(sample_records()[1]).value();
+  std::vector<std::uint8_t> before(packed.data(), packed.data() + packed.size() - 1);
+  const std::array<std::uint8_t, 2> one_of_six = {0x91, 0x96};
+  const auto at = std::search(before.begin(), before.end(), one_of_six.begin(), one_of_six.end());
+  ASSERT_NE(at, before.end());
+  *(at + 1) = 0x95;
+  LogFormat format = kAuthorityLog;
+  format.version = 5;
+  const LogContent content = parse_log(RecordFramer(format).frame(Bytes::from_vector(before))).value();
+  const LogMember& member = std::get<LogMember>(content.records.at(0));
+  EXPECT_EQ(member.member.whereabouts, (Whereabouts{{"10.0.0.1:7000"}, Reach::kDirect}));
+  EXPECT_EQ(member.member.version, Version(3));
+  format.version = 4;
+  EXPECT_EQ(parse_log(RecordFramer(format).frame(Bytes::from_vector(before))).code(), ErrorCode::kVersion);
 }
 
 TEST(AuthorityLogTest, RecordsComeBackAsTheyWere) {

@@ -12,21 +12,17 @@ PeerId peer_of(std::uint64_t n) {
   return peer;
 }
 TimePoint at(Duration since_start) { return TimePoint(Duration(1000s)) + since_start; }
-JoinRequest request_of(const std::string& device) {
-  JoinRequest request;
-  request.device = device;
-  return request;
-}
+ReachQuery query_at(const std::string& address) { return {{{address}}}; }
 
 TEST(PaymentsTest, APaymentThatComesBringsItsRequestOnce) {
   Payments payments;
-  EXPECT_FALSE(payments.await({peer_of(1), 7}, request_of("a"), at(0s)));
+  EXPECT_FALSE(payments.await({peer_of(1), 7}, query_at("a"), at(0s)));
   EXPECT_TRUE(payments.awaits(peer_of(1)));
   EXPECT_FALSE(payments.awaits(peer_of(2)));
   EXPECT_FALSE(payments.take({peer_of(1), 8})) << "other frames";
   const auto taken = payments.take({peer_of(1), 7});
   ASSERT_TRUE(taken.has_value());
-  EXPECT_EQ(taken->device, "a");
+  EXPECT_EQ(taken->whereabouts.addresses.front(), "a");
   EXPECT_FALSE(payments.take({peer_of(1), 7}));
   EXPECT_FALSE(payments.awaits(peer_of(1)));
 }
@@ -49,7 +45,7 @@ TEST(PaymentsTest, WhenAllPlacesAreTakenTheOldestGoes) {
     const std::uint64_t peer = (n + Payments::kMax / 2) % Payments::kMax + 1;
     EXPECT_FALSE(payments.await({peer_of(peer), 1}, {}, at(std::chrono::milliseconds(n))));
   }
-  const auto out = payments.await({peer_of(200), 1}, request_of("late"), at(1s));
+  const auto out = payments.await({peer_of(200), 1}, query_at("late"), at(1s));
   ASSERT_TRUE(out.has_value());
   EXPECT_EQ(*out, (InboundFrames{peer_of(Payments::kMax / 2 + 1), 1}));
   EXPECT_FALSE(payments.awaits(out->peer));

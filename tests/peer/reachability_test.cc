@@ -7,53 +7,55 @@ namespace {
 
 constexpr TimePoint kStart = TimePoint{} + 100s;
 
-Reachability patient() { return Reachability({.first = 60s, .returning = 3600s}); }
+ReachAnswer none(const std::string& why) { return {Reach::kNone, "198.51.100.9", why}; }
 
 TEST(ReachabilityTest, TheSameIsToldOnceAndAnythingElseAtOnce) {
-  Reachability reach = patient();
-  const auto first = reach.undialled(kStart, "a:1 refused");
+  Reachability reach;
+  const auto first = reach.kept_out("a pair");
   ASSERT_TRUE(first.has_value());
-  EXPECT_NE(first->find("a:1 refused; not admitted"), std::string::npos) << *first;
-  EXPECT_NE(first->find("--advertise"), std::string::npos);
-  for (int second = 5; second < 3600; second += 5)
-    EXPECT_FALSE(reach.undialled(kStart + std::chrono::seconds(second), "a:1 refused").has_value());
-  EXPECT_TRUE(reach.undialled(kStart + 3600s, "a:1 timed out").has_value());
-  EXPECT_NE(reach.why().find("a:1 timed out"), std::string::npos);
-}
-
-TEST(ReachabilityTest, GivesUpAfterItsPatienceWhichIsLongerForOneThatWasAdmitted) {
-  Reachability stranger = patient(), member = patient();
-  member.admitted();
-  stranger.undialled(kStart, "a:1 refused");
-  member.undialled(kStart, "a:1 refused");
-  stranger.undialled(kStart + 50s, "a:1 refused");  // counts from the first
-  EXPECT_TRUE(stranger.check(kStart + 60s).ok());
-  EXPECT_EQ(stranger.check(kStart + 60s + 1ms).code(), ErrorCode::kUnreachable);
-  EXPECT_TRUE(member.check(kStart + 3600s).ok());
-  EXPECT_EQ(member.check(kStart + 3600s + 1ms).code(), ErrorCode::kUnreachable);
-}
-
-TEST(ReachabilityTest, AdmissionAndALostLinkBeginTheCountAnew) {
-  Reachability reach = patient();
-  EXPECT_TRUE(reach.check(kStart + 9000s).ok()) << "nobody said that we cannot be dialled";
-  reach.undialled(kStart, "a:1 refused");
-  reach.link_down();
-  EXPECT_TRUE(reach.check(kStart + 9000s).ok());
-  EXPECT_TRUE(reach.undialled(kStart + 1s, "a:1 refused").has_value()) << "told over a new link, however soon";
-  reach.admitted();
-  EXPECT_TRUE(reach.check(kStart + 9000s).ok());
-}
-
-TEST(ReachabilityTest, WhoIsToldToComeLaterWaitsAsLongAsThatTakes) {
-  Reachability reach = patient();
-  reach.undialled(kStart, "a:1 refused");
-  const auto line = reach.told_to_wait("too many join; 30 s");
-  ASSERT_TRUE(line.has_value());
-  EXPECT_EQ(line->find("--advertise"), std::string::npos) << "nothing is wrong with its address";
+  EXPECT_NE(first->find("a pair; not admitted"), std::string::npos) << *first;
+  EXPECT_FALSE(reach.kept_out("a pair").has_value());
+  EXPECT_TRUE(reach.kept_out("another pair").has_value());
+  EXPECT_EQ(reach.why(), "another pair");
+  ASSERT_TRUE(reach.told_to_wait("too many join; 30 s").has_value());
   EXPECT_FALSE(reach.told_to_wait("too many join; 25 s").has_value()) << "the status counts it down";
   reach.admitted();
   EXPECT_TRUE(reach.told_to_wait("too many join; 30 s").has_value()) << "of another session";
-  EXPECT_TRUE(reach.check(kStart + 9000s).ok());
+  EXPECT_TRUE(reach.kept_out("another pair").has_value());
+}
+
+TEST(ReachabilityTest, ReachIsSaidOnceWithTheRemedy) {
+  Reachability reach;
+  EXPECT_FALSE(reach.on_list({{}, Reach::kNone}).has_value()) << "why, is not known yet";
+  const auto line = reach.answered(kStart, none("a:1 refused"));
+  ASSERT_TRUE(line.has_value());
+  EXPECT_EQ(line->find("reach: none (a:1 refused)"), 0u) << *line;
+  EXPECT_NE(line->find("HINT: --advertise HOST:PORT"), std::string::npos) << *line;
+  EXPECT_FALSE(reach.answered(kStart + 600s, none("a:1 refused")).has_value());
+  EXPECT_EQ(reach.on_list({{"192.0.2.7:1", "192.0.2.8:1"}}), "reach: direct (192.0.2.7:1, 192.0.2.8:1)");
+  EXPECT_FALSE(reach.on_list({{"192.0.2.7:1", "192.0.2.8:1"}}).has_value());
+}
+
+TEST(ReachabilityTest, TheAuthorityIsAskedAgainSoonAfterALinkAndEveryTenMinutes) {
+  const Whereabouts told{{"192.0.2.7:1", "192.0.2.8:1"}};
+  Reachability reach;
+  EXPECT_FALSE(reach.take_query(kStart, told)) << "no member";
+  (void)reach.on_list({{}, Reach::kNone});
+  EXPECT_FALSE(reach.take_query(kStart, told)) << "it has just dialled us";
+  EXPECT_TRUE(reach.take_query(kStart + 5s, told));
+  EXPECT_FALSE(reach.take_query(kStart + 6s, told));
+  EXPECT_TRUE(reach.take_query(kStart + 10s, told)) << "nothing was answered";
+  (void)reach.answered(kStart + 11s, none("refused"));
+  EXPECT_FALSE(reach.take_query(kStart + 610s, told));
+  EXPECT_TRUE(reach.take_query(kStart + 611s, told));
+  (void)reach.answered(kStart + 612s, none("refused"));
+  reach.link_down();
+  EXPECT_FALSE(reach.take_query(kStart + 620s, told));
+  EXPECT_TRUE(reach.take_query(kStart + 625s, told)) << "the link may come from another address";
+  (void)reach.on_list({{"192.0.2.7:1"}});
+  EXPECT_TRUE(reach.take_query(kStart + 630s, told)) << "one address did not answer yet";
+  (void)reach.answered(kStart + 631s, {Reach::kDirect, "192.0.2.7", ""});
+  EXPECT_FALSE(reach.take_query(kStart + 9000s, told)) << "once is enough where one can be dialled";
 }
 
 }  // namespace

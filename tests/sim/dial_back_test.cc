@@ -1,18 +1,21 @@
-// A joiner that others cannot dial is told so and admitted as soon as they can.
+// Members that others cannot dial take part over links that they dial, and are told what their reach is.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "sim/swarm.h"
 
 namespace shoal {
 namespace {
 
-bool is_member(const Swarm& swarm, const PeerId& peer) {
+// None: it is no member.
+std::optional<Whereabouts> found_at(const Swarm& swarm, const PeerId& peer) {
   for (const StageMembers& stage : swarm.launch()->authority().members().stages)
     for (const Member& member : stage.members)
-      if (member.peer == peer) return true;
-  return false;
+      if (member.peer == peer) return member.whereabouts;
+  return std::nullopt;
 }
 
 std::size_t lines_with(const std::vector<std::string>& lines, const std::string& part) {
@@ -20,78 +23,75 @@ std::size_t lines_with(const std::vector<std::string>& lines, const std::string&
       lines.begin(), lines.end(), [&](const std::string& line) { return line.find(part) != std::string::npos; }));
 }
 
-TEST(DialBackSwarmTest, APeerThatNobodyCanDialIsNoMemberUntilItsPortIsOpen) {
+TEST(DialBackSwarmTest, APeerThatNobodyCanDialServesAndIsRaisedWhenItsPortIsOpen) {
   SwarmOptions options;
-  options.config = small_config(RuleId::kDiloco, options.stages, 1500);
+  options.config = small_config(RuleId::kDiloco, options.stages, 3000);
   Swarm swarm(std::move(options));
   const std::string address = "peer6:1";
   swarm.network().close_listener(address);
   const std::size_t joiner = swarm.add_peer();
-  ASSERT_EQ(swarm.peers()[joiner]->address, address);
-  const PeerId peer = swarm.peers()[joiner]->key.id();
+  const auto& peer = *swarm.peers()[joiner];
+  ASSERT_EQ(peer.address, address);
   swarm.run_for(20s);
-  EXPECT_FALSE(is_member(swarm, peer));
-  const auto& notices = swarm.peers()[joiner]->notices;
-  EXPECT_EQ(lines_with(notices, "cannot be dialled: nobody listens at " + address), 1u)
-      << "told once, not at every try";
-  EXPECT_EQ(lines_with(notices, "--advertise HOST:PORT"), 1u);
+  EXPECT_EQ(found_at(swarm, peer.key.id()), (Whereabouts{{}, Reach::kNone}));
+  EXPECT_EQ(peer.peer->report().phase, PeerPhase::kServing);
+  EXPECT_EQ(lines_with(peer.notices, "reach: none (nobody listens at " + address), 1u) << "told once";
+  EXPECT_EQ(lines_with(peer.notices, "--advertise HOST:PORT"), 1u);
   EXPECT_EQ(lines_with(swarm.notices(), address), 1u);
   swarm.network().close_listener(address, false);
+  swarm.network().cut(address, "launch:1");
   swarm.run_for(10s);
-  EXPECT_TRUE(is_member(swarm, peer));
-  EXPECT_EQ(swarm.peers()[joiner]->peer->report().phase, PeerPhase::kServing);
+  EXPECT_EQ(found_at(swarm, peer.key.id()), (Whereabouts{{address}, Reach::kDirect}));
+  EXPECT_EQ(lines_with(peer.notices, "reach: direct (" + address + ")"), 1u);
   ASSERT_TRUE(swarm.run_to_end(300s));
-  EXPECT_FALSE(swarm.peers()[joiner]->error.has_value());
+  EXPECT_FALSE(peer.error.has_value());
 }
 
-TEST(DialBackSwarmTest, ANewcomerGivesUpAfterItsPatience) {
+// Neither the trainer nor a peer can dial three of six.
+TEST(DialBackSwarmTest, ASwarmTrainsInWhichOneOfEachStageCannotBeDialled) {
   SwarmOptions options;
-  options.config = small_config(RuleId::kDiloco, options.stages, 100'000);
+  options.config = small_config(RuleId::kDiloco, options.stages, 1500);
   Swarm swarm(std::move(options));
-  swarm.network().close_listener("peer6:1");
-  const auto& joiner = *swarm.peers()[swarm.add_peer()];
-  swarm.run_for(59s);
-  EXPECT_FALSE(joiner.finished);
-  swarm.run_for(5s);
-  ASSERT_TRUE(joiner.finished && joiner.error.has_value());
-  EXPECT_EQ(joiner.error->code, ErrorCode::kUnreachable);
-  EXPECT_NE(joiner.error->message.find("HINT: --advertise"), std::string::npos) << joiner.error->message;
-}
-
-TEST(DialBackSwarmTest, WhoWasNeverAdmittedIsNotDoneWhenTheRunEnds) {
-  SwarmOptions options;
-  options.config = small_config(RuleId::kDiloco, options.stages, 100'000);
-  Swarm swarm(std::move(options));
-  swarm.network().close_listener("peer6:1");
-  const auto& joiner = *swarm.peers()[swarm.add_peer()];
+  for (std::size_t i = 3; i < 6; ++i) swarm.network().close_listener(swarm.peers()[i]->address);
   swarm.run_for(10s);
-  swarm.finish_launch("enough");
-  ASSERT_TRUE(swarm.run_to_end(60s));
-  ASSERT_TRUE(joiner.finished && joiner.error.has_value());
-  EXPECT_EQ(joiner.error->code, ErrorCode::kGone);
-  EXPECT_NE(joiner.error->message.find("never admitted"), std::string::npos) << joiner.error->message;
-  EXPECT_FALSE(swarm.peers()[0]->error.has_value()) << "a member's end is a good one";
+  std::set<Session> undialled;
+  for (const StageMembers& stage : swarm.launch()->authority().members().stages) {
+    ASSERT_EQ(stage.members.size(), 2u);
+    std::size_t none = 0;
+    for (const Member& member : stage.members)
+      if (member.whereabouts.reach == Reach::kNone) ++none, undialled.insert(member.session);
+    ASSERT_EQ(none, 1u) << "this swarm is not the one of this test";
+  }
+  ASSERT_TRUE(swarm.run_to_end(300s));
+  std::size_t asked = 0, asking = 0, between = 0;
+  for (const SimEvent& event : swarm.events()) {
+    if (event.event != EventKind::kForwardSent) continue;
+    const bool from = undialled.contains(event.writer), to = undialled.contains(*event.about);
+    (from && to ? between : from ? asking : asked) += from || to ? 1 : 0;
+  }
+  EXPECT_GT(asked, 100u);
+  EXPECT_GT(asking, 100u);
+  EXPECT_EQ(between, 0u) << "two that nobody can dial met";
+  for (const auto& peer : swarm.peers()) EXPECT_FALSE(peer->error.has_value()) << peer->error->message;
 }
 
-// A peer that served keeps its state for longer than a newcomer's patience.
-TEST(DialBackSwarmTest, AFencedPeerThatCannotBeDialledWaits) {
+// Nobody ends for want of reach, and nobody waits for it.
+TEST(DialBackSwarmTest, AFencedPeerThatCannotBeDialledComesBack) {
   SwarmOptions options;
   options.config = small_config(RuleId::kDiloco, options.stages, 100'000);
   Swarm swarm(std::move(options));
   swarm.run_for(5s);
   const auto& peer = *swarm.peers()[0];
-  ASSERT_TRUE(is_member(swarm, peer.key.id()));
+  ASSERT_TRUE(found_at(swarm, peer.key.id()).has_value());
   swarm.freeze_peer(0);
   swarm.run_for(15s);
-  ASSERT_FALSE(is_member(swarm, peer.key.id()));
+  ASSERT_FALSE(found_at(swarm, peer.key.id()).has_value());
   swarm.network().close_listener(peer.address);
   swarm.resume_peer(0);
-  swarm.run_for(150s);
+  swarm.run_for(20s);
+  EXPECT_EQ(found_at(swarm, peer.key.id()), (Whereabouts{{}, Reach::kNone}));
+  swarm.run_for(100s);
   EXPECT_FALSE(peer.finished);
-  EXPECT_FALSE(is_member(swarm, peer.key.id()));
-  swarm.network().close_listener(peer.address, false);
-  swarm.run_for(10s);
-  EXPECT_TRUE(is_member(swarm, peer.key.id()));
 }
 
 }  // namespace

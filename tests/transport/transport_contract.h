@@ -1,6 +1,8 @@
 #pragma once
 // Transport over any Wire. Included once per wire: INSTANTIATE_TYPED_TEST_SUITE_P(Name, TransportContract,
 // SomeLab).
+#include <map>
+
 #include "tests/transport/transport_lab.h"
 #include "transport/limits.h"
 
@@ -247,6 +249,21 @@ TYPED_TEST_P(TransportContract, TriesTheNextAddress) {
   EXPECT_TRUE(this->end[0].log.downs.empty());
 }
 
+TYPED_TEST_P(TransportContract, WhatTheListSaysIsDialledAndNotWhatAHelloSays) {
+  this->start_pair();
+  Transport::Options lying = test_options(this->lab, 0);
+  lying.whereabouts = {{this->lab.nobody()}};
+  this->end[0].transport = std::make_unique<Transport>(this->lab.wire(0), this->lab.loop(), std::move(lying));
+  this->end[0].transport->set_listener(&this->end[0].log);
+  this->end[0].transport->hear(this->lab.peer(1), {{this->lab.address(1)}});
+  this->end[1].transport->learn(this->lab.peer(0), {{this->lab.address(0)}});
+  ASSERT_TRUE(this->send(0, 1, Goodbye{}).ok());
+  ASSERT_TRUE(this->until([&] { return count_of<Goodbye>(this->end[1].log) == 1; }));
+  this->end[1].transport->close(this->lab.peer(0), "to dial it");
+  ASSERT_TRUE(this->until([&] { return this->send(1, 0, Goodbye{}).ok(); }));
+  ASSERT_TRUE(this->until([&] { return count_of<Goodbye>(this->end[0].log) == 1; }));
+}
+
 TYPED_TEST_P(TransportContract, CloseIsToldToBothAndCanBeDialledAgain) {
   this->link_pair();
   ASSERT_TRUE(this->send(0, 1, End{"over"}).ok());
@@ -269,15 +286,15 @@ TYPED_TEST_P(TransportContract, QueuesAreBoundedBeforeTheLinkStands) {
 
 TYPED_TEST_P(TransportContract, AnAddressIsTriedBesideTheLinkThatStands) {
   this->link_pair();
-  std::vector<Status> outcomes;
-  const auto note = [&](Status status) { outcomes.push_back(std::move(status)); };
+  std::map<std::string, Status> outcomes;
+  const auto note = [&](const std::string& address, const Status& answered) { outcomes.emplace(address, answered); };
   // The second end's own side of a pair tries the dialler: its connection came in, so nothing is known of its listener.
-  this->end[1].transport->try_dialling(this->lab.peer(0), {{this->lab.nobody(), this->lab.address(0)}}, note);
+  const Address there = this->lab.address(0), nobody = this->lab.nobody();
+  this->end[1].transport->try_dialling(this->lab.peer(0), {{nobody, there}}, note);
   EXPECT_TRUE(outcomes.empty()) << "called back from inside the call";
-  ASSERT_TRUE(this->until([&] { return !outcomes.empty(); }));
-  EXPECT_TRUE(outcomes[0].ok()) << outcomes[0].error().message;
-  this->lab.run_for(200ms);
-  EXPECT_EQ(outcomes.size(), 1u);
+  ASSERT_TRUE(this->until([&] { return outcomes.size() == 2; }));
+  EXPECT_TRUE(outcomes.at(there).ok());
+  EXPECT_FALSE(outcomes.at(nobody).ok());
   ASSERT_TRUE(this->send(0, 1, Goodbye{}).ok());
   ASSERT_TRUE(this->send(1, 0, Goodbye{}).ok());
   ASSERT_TRUE(
@@ -291,18 +308,29 @@ TYPED_TEST_P(TransportContract, AnAddressIsTriedBesideTheLinkThatStands) {
 TYPED_TEST_P(TransportContract, ATrialFailsWhereNobodyOrAnotherPeerListensAndSaysWhere) {
   this->link_pair();
   this->start(2);
-  std::vector<Status> outcomes;
-  const auto note = [&](Status status) { outcomes.push_back(std::move(status)); };
+  std::map<std::string, Status> outcomes;
+  const auto note = [&](const std::string& address, const Status& answered) { outcomes.emplace(address, answered); };
   this->end[1].transport->try_dialling(this->lab.peer(0), {{this->lab.nobody(), this->lab.address(2)}}, note);
-  ASSERT_TRUE(this->until([&] { return outcomes.size() == 1; }));
-  ASSERT_FALSE(outcomes[0].ok());
-  EXPECT_EQ(outcomes[0].code(), ErrorCode::kUnreachable);
-  for (const Address& address : {this->lab.nobody(), this->lab.address(2)})
-    EXPECT_NE(outcomes[0].error().message.find(address), std::string::npos) << outcomes[0].error().message;
-  this->end[1].transport->try_dialling(this->lab.peer(0), {{"", std::string(1000, 'x')}}, note);
   ASSERT_TRUE(this->until([&] { return outcomes.size() == 2; }));
-  EXPECT_EQ(outcomes[1].code(), ErrorCode::kUnreachable);
+  for (const auto& [address, answered] : outcomes) {
+    ASSERT_FALSE(answered.ok()) << address;
+    EXPECT_NE(answered.error().message.find(address), std::string::npos) << answered.error().message;
+  }
   EXPECT_TRUE(this->end[1].log.downs.empty());
+}
+
+// A list that names no address says more than a Hello that does.
+TYPED_TEST_P(TransportContract, WhomTheListGivesNoAddressIsNotDialled) {
+  this->link_pair();
+  this->end[1].transport->learn(this->lab.peer(0), {{}, Reach::kNone});
+  EXPECT_TRUE(this->end[1].transport->reaches(this->lab.peer(0))) << "the link that it dialled is good";
+  this->end[0].transport->close(this->lab.peer(1), "to be dialled");
+  ASSERT_TRUE(this->until([&] { return this->end[1].log.downs.size() == 1; }));
+  EXPECT_FALSE(this->end[1].transport->reaches(this->lab.peer(0)));
+  EXPECT_EQ(this->send(1, 0, Goodbye{}).code(), ErrorCode::kUnreachable);
+  ASSERT_TRUE(this->until([&] { return this->send(0, 1, Goodbye{}).ok(); }));
+  ASSERT_TRUE(this->until([&] { return count_of<Goodbye>(this->end[1].log) == 1; }));
+  EXPECT_TRUE(this->send(1, 0, Goodbye{}).ok());
 }
 
 REGISTER_TYPED_TEST_SUITE_P(TransportContract, DialsAtTheFirstSendAndKeepsOrder, FramesArriveWholeBehindTheirMessages,
@@ -311,8 +339,10 @@ REGISTER_TYPED_TEST_SUITE_P(TransportContract, DialsAtTheFirstSendAndKeepsOrder,
                             WhenBothDialAtOnceOneLinkRemainsAndNothingIsLost, AForeignRunIsRefusedByNameAtBothEnds,
                             AFencedSessionIsCutOffAndRefusedByName, ANewSessionReplacesTheOldOneWhichIsNotLetInAgain,
                             ALostPeerIsToldWithItsUnfinishedFrames, NoAddressAndNobodyThereAreUnreachableWithBackoff,
-                            TriesTheNextAddress, CloseIsToldToBothAndCanBeDialledAgain,
-                            QueuesAreBoundedBeforeTheLinkStands, AnAddressIsTriedBesideTheLinkThatStands,
-                            ATrialFailsWhereNobodyOrAnotherPeerListensAndSaysWhere);
+                            TriesTheNextAddress, WhatTheListSaysIsDialledAndNotWhatAHelloSays,
+                            CloseIsToldToBothAndCanBeDialledAgain, QueuesAreBoundedBeforeTheLinkStands,
+                            AnAddressIsTriedBesideTheLinkThatStands,
+                            ATrialFailsWhereNobodyOrAnotherPeerListensAndSaysWhere,
+                            WhomTheListGivesNoAddressIsNotDialled);
 
 }  // namespace shoal

@@ -194,6 +194,20 @@ TEST_F(ZmqHostileTest, NamesAreNotAskedFor) {
       << log[0].downs[0].cause.message;
 }
 
+// What the listener names is its own port; a router may show it under another one.
+TEST_F(ZmqHostileTest, TheBulkLaneIsDialledWhereTheAddressSays) {
+  lab.wire(0).set_listener(&log[0]);
+  lab.wire(1).set_listener(&log[1]);
+  const std::string address = lab.address(1);
+  (void)lab.wire(0).connect(lab.peer(1), address + "+" + std::to_string(control().port + 1));
+  ASSERT_TRUE(lab.run_until([&] { return log[0].ups.size() == 1; }, 10s));
+  (void)lab.wire(0).connect(lab.peer(1), address + "+1");
+  ASSERT_TRUE(lab.run_until([&] { return log[0].downs.size() == 1; }, 10s));
+  EXPECT_NE(log[0].downs[0].cause.message.find("nobody listens at " + address + "+1"), std::string::npos)
+      << log[0].downs[0].cause.message;
+  EXPECT_EQ(log[0].ups.size(), 1u);
+}
+
 TEST_F(ZmqHostileTest, TheBulkLaneCannotBeTakenBySomebodyElse) {
   listen();
   const auto raw = greeted_peer();  // waits for its bulk lane with secret {1}

@@ -99,7 +99,7 @@ class ZmqEngine {
     bool up = false;
     std::string user;  // accepted: the proved key
     std::array<std::uint8_t, 16> secret{};
-    HostPort target;  // dialled
+    DialAddress target;  // dialled
     std::array<LaneEnd, 2> lanes;
     std::vector<std::pair<Lane, Bytes>> early;  // dialled: control messages before the bulk lane's answer
     TimePoint deadline{};

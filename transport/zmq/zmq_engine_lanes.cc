@@ -28,15 +28,15 @@ void ZmqEngine::dial(const EngineCommand& command) {
   connection.deadline = now_ + limits::kDialTime;
   randombytes_buf(connection.secret.data(), connection.secret.size());
   connections_.emplace(command.connection, std::move(made));
-  auto target = parse_host_port(command.address);
+  auto target = parse_dial_address(command.address);
   if (!target.ok()) return lose(command.connection, make_error(ErrorCode::kUnreachable, target.error().message));
   // libzmq would ask the name server on the one thread that moves the bytes of all connections.
-  if (!target->is_literal())
+  if (!target->control.is_literal())
     return lose(command.connection,
                 make_error(ErrorCode::kUnreachable, command.address + " is a name; only IP addresses are dialled"));
   connection.target = *target;
   if (const Status room = room_for_dial(); !room.ok()) return lose(command.connection, room.error());
-  dial_lane(connection, Lane::kControl, *target);
+  dial_lane(connection, Lane::kControl, target->control);
 }
 
 void ZmqEngine::dial_lane(Connection& connection, Lane lane, const HostPort& address) {
@@ -126,8 +126,9 @@ void ZmqEngine::on_answer(Connection& connection, Lane lane, ByteView bytes) {
   LaneEnd& end = connection.lanes[index_of(lane)];
   end.answered = true;
   dialled_watchdog_.message(end.fd, true);
-  if (lane == Lane::kControl) return dial_lane(connection, Lane::kBulk, {connection.target.host, answer->bulk_port});
-  come_up(connection);
+  if (lane == Lane::kBulk) return come_up(connection);
+  const auto& [control, mapped] = connection.target;
+  dial_lane(connection, Lane::kBulk, {control.host, mapped != 0 ? mapped : answer->bulk_port});
 }
 
 // ---- they dial ----
@@ -242,8 +243,8 @@ void ZmqEngine::come_up(Connection& connection) {
                     connection.dialled,
                     0,
                     std::nullopt};
-  const auto accepted =
-      connection.dialled ? Result<HostPort>(connection.target) : parse_host_port(remote_text(connection.lanes[0].fd));
+  const auto accepted = connection.dialled ? Result<HostPort>(connection.target.control)
+                                           : parse_host_port(remote_text(connection.lanes[0].fd));
   if (accepted.ok()) event.host = accepted->host;
   events_.push_back(std::move(event));
   const ConnectionId id = connection.id;

@@ -131,6 +131,11 @@ void ZmqSocket::configure(Lane lane, const KeyPair& key, bool ipv6) {
   set(ZMQ_IMMEDIATE, 1);
   set(ZMQ_RECONNECT_IVL, -1);  // a connection that broke is over: links decide about the next one
   set(ZMQ_IPV6, ipv6 ? 1 : 0);
+  // An idle bulk lane says nothing, and a router forgets what is silent.
+  set(ZMQ_TCP_KEEPALIVE, 1);
+  set(ZMQ_TCP_KEEPALIVE_IDLE, limits::kKeepaliveIdle / 1s);
+  set(ZMQ_TCP_KEEPALIVE_INTVL, limits::kKeepaliveIdle / 1s);
+  set(ZMQ_TCP_KEEPALIVE_CNT, 4);
   if (routed_) set(ZMQ_ROUTER_MANDATORY, 1);
   const CurveKey public_key = key.curve_public();
   CurveKey secret_key = key.curve_secret();

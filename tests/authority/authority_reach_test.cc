@@ -1,0 +1,87 @@
+// Where members can be dialled, as the list says it; and knocks, which are passed on.
+#include "tests/authority/authority_rig.h"
+
+namespace shoal::test {
+namespace {
+
+class AuthorityReachTest : public AuthorityTest {
+ protected:
+  void join_at(std::uint64_t n, Whereabouts found, std::optional<StageId> wish = {}) {
+    JoinRequest request;
+    request.whereabouts = std::move(found);
+    request.wish = wish;
+    join(n, request);
+  }
+  Whereabouts whereabouts_of(std::uint64_t n) const {
+    for (const StageMembers& stage : authority->members().stages)
+      for (const Member& member : stage.members)
+        if (member.session == session_of(n)) return member.whereabouts;
+    ADD_FAILURE() << n << " is no member";
+    return {};
+  }
+  void knock(std::uint64_t from, std::uint64_t at) { authority->on_message(remote(from), Knock{session_of(at)}); }
+
+  const Whereabouts nowhere{{}, Reach::kNone}, somewhere{{"192.0.2.7:4700"}, Reach::kDirect};
+};
+
+TEST_F(AuthorityReachTest, WhomNobodyDialledIsAMemberAndIsRaisedLater) {
+  boot();
+  join_at(1, nowhere);
+  EXPECT_EQ(whereabouts_of(1), nowhere);
+  authority->on_reach(session_of(1), somewhere);
+  settle();
+  EXPECT_EQ(whereabouts_of(1), somewhere);
+  const auto lines = told(EventKind::kMember);
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(), [](const EventRecord& line) { return line.state == "reach"; }),
+            2);
+  const Epoch epoch = authority->members().epoch;
+  authority->on_reach(session_of(1), somewhere);
+  authority->on_reach(session_of(9), somewhere);
+  settle();
+  EXPECT_EQ(authority->members().epoch, epoch) << "nothing changed";
+}
+
+TEST_F(AuthorityReachTest, ReachOutlivesTheProcessAndACompactedLog) {
+  boot();
+  join_at(1, nowhere);
+  join_at(2, {{"192.168.1.7:1"}, Reach::kLocal});
+  for (const bool compacted : {false, true}) {
+    EXPECT_TRUE(!compacted || compact());
+    reboot();
+    EXPECT_EQ(whereabouts_of(1), nowhere);
+    EXPECT_EQ(whereabouts_of(2).reach, Reach::kLocal);
+  }
+}
+
+TEST_F(AuthorityReachTest, AKnockIsPassedOnBetweenMembersOnceASecond) {
+  options.stages = 4;
+  boot();
+  join_at(1, somewhere, StageId(0));
+  join_at(2, nowhere, StageId(1));
+  sent.clear();
+  for (int i = 0; i < 3; ++i) knock(1, 2);
+  ASSERT_EQ(sent_to<Knock>(2).size(), 1u);
+  EXPECT_EQ(sent_to<Knock>(2)[0].session, session_of(1)) << "under the name of its sender";
+  loop.run_for(1s);
+  knock(1, 2);
+  EXPECT_EQ(sent_to<Knock>(2).size(), 2u);
+  knock(2, 1);
+  EXPECT_TRUE(sent_to<Knock>(1).empty()) << "nobody could dial who asks";
+  knock(7, 2);
+  knock(1, 9);
+  EXPECT_EQ(sent_to<Knock>(2).size(), 2u) << "of no member";
+}
+
+TEST_F(AuthorityReachTest, WhoKnocksOftenIsHeardSoOften) {
+  boot();
+  join_at(1, somewhere);
+  for (std::uint64_t n = 2; n < 102; ++n) join_at(n, nowhere);
+  sent.clear();
+  for (std::uint64_t n = 2; n < 102; ++n) knock(1, n);
+  std::size_t passed = 0;
+  for (const auto& [peer, message] : sent) passed += std::holds_alternative<Knock>(message) ? 1 : 0;
+  EXPECT_EQ(passed, static_cast<std::size_t>(kKnocksPerSecond));
+}
+
+}  // namespace
+}  // namespace shoal::test
