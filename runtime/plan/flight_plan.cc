@@ -10,7 +10,8 @@
 namespace shoal {
 namespace {
 
-constexpr std::uint64_t kWindowParts = 4;     // a quarter of a step in flight costs next to nothing
+constexpr std::uint64_t kWindowParts = 4;  // a quarter of a step in flight costs next to nothing
+constexpr double kCommitHops = 1;
 constexpr std::uint64_t kInFlightMax = 4096;  // of the table of options
 constexpr std::uint64_t kStepMicrobatchesMax = 1024;
 constexpr double kInnerBatchMax = 1e10;
@@ -42,12 +43,15 @@ std::uint64_t stages(const RunConfig& c) { return std::max<std::uint64_t>(1, c.p
 
 double delay_of(const RunConfig& c, std::uint64_t n, std::uint64_t stage) {
   if (drains(c)) return 0;
-  const std::uint64_t hops = 2 * stages(c), before = (n * (hops - stage) + hops - 1) / hops;
-  const double delay = real(before - 1) / real(window_of(c));
+  const double passes = 2 * real(stages(c)) + kCommitHops;
+  const double delay = real(n) / real(window_of(c)) * (passes - 1 - real(stage)) / passes;
   return traits_of(c.sync.rule).every_step ? std::min(1.0, delay) : delay;
 }
 
 double mean_delay(const RunConfig& c, std::uint64_t n) {
+  const double first = delay_of(c, n, 0);
+  if (first < 1 || !traits_of(c.sync.rule).every_step)
+    return (first + delay_of(c, n, stages(c) - 1)) / 2;  // equal steps
   double sum = 0;
   for (std::uint64_t stage = 0; stage < stages(c); ++stage) sum += delay_of(c, n, stage);
   return sum / real(stages(c));
@@ -72,9 +76,7 @@ std::optional<FlightRamp> ramp_of(const RunConfig& c, std::uint64_t in_flight) {
 double price_of(const RunConfig& c, std::uint64_t n) {
   if (!priced(c)) return 0;
   const double ahead = c.look_ahead_of(c.gradients_late());
-  const std::optional<FlightRamp> ramp = ramp_of(c, n);
-  if (!ramp) return delay_price(mean_delay(c, n), ahead);
-  return delay_price(mean_delay(c, n), ahead, mean_delay(c, fewest_of(c, n)), *ramp);
+  return delay_price(mean_delay(c, n), ahead, real(inner_steps_of_run(c)));
 }
 
 // How much longer a step takes than in a full pipe, where it waits for the one before. In passes and hops.

@@ -4,10 +4,10 @@
 // microbatches of one step of all replicas (the smaller of a warm start's and the later ones). Under `diloco` that is R
 // times the microbatches that close a replica's inner step: a begun one counts whole.
 //
-// Delay. Between the forward of a microbatch at stage 0 and its own COMMIT come those of the n - 1 that are under way
-// before it, and every a of them are a step. At stage i its forward comes i of 2S hops later, so of n fewer are still
-// before it: (ceil(n (2S - i) / 2S) - 1) / a inner steps. Under `allreduce` step s is issued when s - 2 is done: at
-// most 1. With `drain` none.
+// Delay. With n in flight, a gradient waits for n others, and a step is made every a of them: n / a inner steps at
+// stage 0. At stage i the forward comes i hops later, and the step waits for the COMMIT behind everybody's backward, a
+// hop more: n / a * (2S - i) / (2S + 1). Under `allreduce` step s is issued when s - 2 is done: at most 1. With `drain`
+// none.
 //
 // Use of the pipe. A microbatch makes 2S passes and as many hops. The links of strangers are not known in advance, so a
 // hop is taken to last as long as a pass: n keep n / 2 devices at work, of S * R, and 2 * S * R fill the pipe. With
