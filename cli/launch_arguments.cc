@@ -3,11 +3,13 @@
 #include <filesystem>
 
 #include "cli/program.h"
+#include "common/log.h"
 #include "common/os/file_storage.h"
 #include "common/program/outcome.h"
 #include "dht/record.h"
 #include "layout/peer_list.h"
 #include "runtime/config/kept_run.h"
+#include "runtime/plan/flight_plan.h"
 #include "runtime/solo/saved_states.h"
 
 namespace shoal {
@@ -88,7 +90,10 @@ Result<RunConfig> load_run(LaunchArguments& arguments) {
   if (arguments.folder.empty()) arguments.folder = config.run.name + ".run";
   if (!arguments.save.empty() && config.executor.kind != ExecutorKind::kTorch) return nothing_to_save();
   SHOAL_ASSIGN(std::string text, canonical_text(config));
-  if (!arguments.resume) return config;
+  if (!arguments.resume) {
+    if (const std::string why = take_mode(config); !why.empty()) log_info(mode_sentence(config, why));
+    return config;
+  }
   // Its log belongs to the manifest it was started with: go on with that and nothing else.
   SHOAL_ASSIGN(const RunConfig kept, load_config(arguments.folder + kRunFile));
   take_names(config, kept);

@@ -32,7 +32,8 @@ void print_row(const FlightRow& row, bool taken) {
               row.look_ahead, 100 * row.price, 100 * row.pipe_use, row.time);
 }
 
-void print_plan(const RunConfig& config, const FlightPlan& plan) {
+// `taken`: why [sync] mode = "auto" took what it did; empty: it is given.
+void print_plan(const RunConfig& config, const FlightPlan& plan, const std::string& taken) {
   std::printf("%s: %u stages x %u replicas, a step of all replicas has %llu microbatches, %llu fill the pipe\n\n",
               config.run.name.c_str(), config.pipeline.stages, config.pipeline.replicas,
               static_cast<unsigned long long>(plan.window), static_cast<unsigned long long>(plan.fill));
@@ -47,6 +48,7 @@ void print_plan(const RunConfig& config, const FlightPlan& plan) {
                           .c_str()
                     : ("in_flight = \"auto\" takes " + std::to_string(plan.automatic)).c_str(),
               plan.reason.c_str());
+  if (!taken.empty()) std::printf("%s.\n", mode_sentence(config, taken).c_str());
   if (!plan.fillings.empty()) std::printf("To keep more under way, one of these in RUN.toml:\n");
   for (const PipeFilling& filling : plan.fillings)
     for (const std::string& line : filling.lines)
@@ -57,7 +59,8 @@ void print_plan(const RunConfig& config, const FlightPlan& plan) {
       "Time: to the same loss; 1 is a full pipe whose gradients are never late.\n");
 }
 
-void print_json(const RunConfig& config, const FlightPlan& plan, const StageQuestion& stages) {
+void print_json(const RunConfig& config, const FlightPlan& plan, const std::string& taken,
+                const StageQuestion& stages) {
   Json out = {{"schema", "shoal.plan/1"},
               {"run", config.run.name},
               {"stages", config.pipeline.stages},
@@ -71,6 +74,8 @@ void print_json(const RunConfig& config, const FlightPlan& plan, const StageQues
               {"inner_steps", inner_steps_of_run(config)},
               {"auto", plan.automatic},
               {"reason", plan.reason},
+              {"mode", config.gradients_late() ? "overlap" : "drain"},
+              {"mode_reason", taken.empty() ? Json() : Json(taken)},
               {"warning", nullptr},
               {"codec_warning", nullptr}};
   if (plan.warning) out.set("warning", *plan.warning);
@@ -129,8 +134,9 @@ Status plan_peers(const RunConfig& config, const PlanArguments& arguments, bool 
 }
 
 int run(PlanArguments& arguments, bool json) {
-  const auto config = load_config(arguments.run);
+  auto config = load_config(arguments.run);
   if (!config.ok()) return fail_config(config.error());
+  const std::string taken = take_mode(*config);
   if (!arguments.peers.empty()) {
     const Status planned = plan_peers(*config, arguments, json);
     return planned.ok() ? kExitOk : fail(planned.error());
@@ -138,9 +144,9 @@ int run(PlanArguments& arguments, bool json) {
   const FlightPlan plan = plan_flight(*config);
   if (config->executor.kind == ExecutorKind::kTorch) arguments.stages.program_bytes = measured_program_bytes();
   if (json) {
-    print_json(*config, plan, arguments.stages);
+    print_json(*config, plan, taken, arguments.stages);
   } else {
-    print_plan(*config, plan);
+    print_plan(*config, plan, taken);
     std::printf("%s", stages_text(*config, arguments.stages).c_str());
     if (plan.warning) log_warning(*plan.warning);
     if (const auto warning = codec_warning(*config)) log_warning(*warning);

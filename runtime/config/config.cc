@@ -56,6 +56,11 @@ std::vector<CodecId> EdgeCodecs::named() const {
   return result;
 }
 
+std::uint64_t RunConfig::microbatches_of_windows() const {
+  const std::uint64_t one = std::max<std::uint64_t>(1, targets_per_microbatch());
+  return std::max<std::uint64_t>(1, pipeline.replicas) * std::max<std::uint64_t>(1, (sync.inner_batch + one - 1) / one);
+}
+
 std::uint64_t RunConfig::targets_of_steps(std::uint64_t steps) const {
   const std::uint64_t warm = traits_of(sync.rule).every_step ? steps : std::min(steps, sync.warm_steps);
   const std::uint64_t microbatches = warm * sync.microbatches_per_step + (steps - warm) * microbatches_of_step(steps);

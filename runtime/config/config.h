@@ -31,7 +31,9 @@ namespace shoal {
 inline constexpr std::size_t kConfigBytesMax = 64u << 10;
 inline constexpr std::size_t kManifestBytesMax = 8u << 10;
 
-enum class SyncMode : std::uint8_t { kOverlap = 0, kDrain = 1 };
+// "auto" is overlap until take_mode() (runtime/plan/flight_plan.h) has been there; launch puts what that takes into the
+// manifest.
+enum class SyncMode : std::uint8_t { kOverlap = 0, kDrain = 1, kAuto = 2 };
 enum class ExecutorKind : std::uint8_t { kTorch = 0, kInteger = 1, kPaced = 2 };
 enum class AdmissionMode : std::uint8_t { kOpen = 0, kKeys = 1 };
 // What the deltas of a round travel as: "auto" is int8.
@@ -96,7 +98,7 @@ struct PipelineSection {
 };
 struct SyncSection {
   RuleId rule = RuleId::kDiloco;
-  SyncMode mode = SyncMode::kOverlap;
+  SyncMode mode = SyncMode::kAuto;
   std::uint64_t inner_batch = 0;  // diloco: targets of one replica's inner step
   std::uint64_t inner_steps = 0;  // diloco: H
   double outer_lr = 0, outer_momentum = 0;
@@ -189,6 +191,9 @@ struct RunConfig {
   // Microbatches of global step `step` (from 0). allreduce and warm steps: microbatches_per_step. diloco: what the
   // expected replicas of a stage need for one inner step each, rounded up.
   std::uint64_t microbatches_of_step(std::uint64_t step) const;
+  // diloco: what closes a window at each of the expected replicas, each with the microbatch that brings it to
+  // inner_batch targets.
+  std::uint64_t microbatches_of_windows() const;
   std::uint64_t targets_of_steps(std::uint64_t steps) const;                               // of the first `steps`
   std::uint64_t targets_per_round() const { return sync.inner_batch * sync.inner_steps; }  // diloco: of one replica
   std::uint64_t microbatches_of_round() const;  // of a stage, if each expected replica makes its H inner steps
@@ -208,7 +213,7 @@ struct RunConfig {
   std::uint64_t estimate_samples() const;
   // Whether a swarm's gradients may be made at older weights than those that they change. Few in flight do not exclude
   // it: one replica may have what others wait for. All members must answer alike, so it asks the mode alone.
-  bool gradients_late() const { return sync.mode == SyncMode::kOverlap; }
+  bool gradients_late() const { return sync.mode != SyncMode::kDrain; }
   // How many of its own updates an inner step looks ahead (stages/adamw.h and muon.h), all run long. "auto" is 1 where
   // gradients may come late, and 0 where they never do: look-ahead costs stability there. `late`: of a swarm
   // gradients_late(), in solo whether a delay profile makes them late.

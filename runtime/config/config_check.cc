@@ -143,11 +143,6 @@ Status check_config(const RunConfig& c, const std::string& origin) {
       return refuse("[run] name = \"" + c.run.name + "\" may hold only letters, digits, '.', '_' and '-'");
     }
   }
-  if (!traits_of(c.sync.rule).every_step && c.sync.mode == SyncMode::kDrain) {
-    return refuse("[sync] mode = \"drain\" does not go with rule = \"" + std::string(name_of(c.sync.rule)) +
-                  "\": its replicas differ between rounds. "
-                  "Use rule = \"allreduce\", or mode = \"overlap\"");
-  }
   const std::size_t bits = 8 * size_of(c.token_dtype());
   if (bits == 8 && c.model.vocabulary < 256) {
     return refuse("[model] vocabulary = " + std::to_string(c.model.vocabulary) +

@@ -18,7 +18,7 @@ constexpr auto kWireNames = [] {
 constexpr std::string_view kPayloadNames[] = {"auto", "fp32", "bf16", "int8", "int4"};
 constexpr std::string_view kWidthNames[] = {"u8", "u16", "u32"};
 constexpr std::string_view kInnerNames[] = {"adamw", "muon"};
-constexpr std::string_view kModeNames[] = {"overlap", "drain"};
+constexpr std::string_view kModeNames[] = {"overlap", "drain", "auto"};
 constexpr std::string_view kAdmissionNames[] = {"open", "keys"};
 constexpr std::string_view kRebalanceNames[] = {"auto", "off"};
 constexpr std::string_view kExecutorNames[] = {"torch", "integer", "paced"};
@@ -101,7 +101,7 @@ constexpr OptionRow kTable[] = {
     {"pipeline", "rebalance_horizon_s", SHOAL_SLOT(pipeline.rebalance_horizon_s), "600", 1, 1e6, kLater, "for so many seconds the swarm is taken to stay as it is: a move that takes longer is not asked for"},
 
     {"sync", "rule", SHOAL_CHOICE(sync.rule, kRuleNames), "\"diloco\"", 0, 0, kShared, "how the replicas of a stage agree"},
-    {"sync", "mode", SHOAL_CHOICE(sync.mode, kModeNames), "\"overlap\"", 0, 0, kShared, "drain = no staleness, allreduce only"},
+    {"sync", "mode", SHOAL_CHOICE(sync.mode, kModeNames), "\"auto\"", 0, 0, kShared, "overlap = a step's microbatches are issued beside those of the one before; drain = behind them, so no gradient is late; auto: which takes less time to a loss (shoal plan)"},
     {"sync", "inner_batch", SHOAL_DERIVED(sync.inner_batch), "\"auto\"", 1, kBatchMax, kShared, "diloco: targets of one replica's inner step; auto: by the length of the run"},
     {"sync", "inner_steps", SHOAL_SLOT(sync.inner_steps), "10", 1, 1e6, kShared, "diloco: inner steps between rounds (H)"},
     {"sync", "outer_lr", SHOAL_SLOT(sync.outer_lr), "0.7", 1e-6, 10, kShared, "diloco: outer learning rate"},

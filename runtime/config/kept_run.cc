@@ -50,6 +50,7 @@ void take_names(RunConfig& config, const RunConfig& kept) {
   if (config.data.digests.empty()) config.data.digests = kept.data.digests;
   if (config.model.weights.empty()) config.model.weights = kept.model.weights;
   if (config.data.tokenizer_digest.empty()) config.data.tokenizer_digest = kept.data.tokenizer_digest;
+  if (config.sync.mode == SyncMode::kAuto) config.sync.mode = kept.sync.mode;
 }
 
 }  // namespace shoal

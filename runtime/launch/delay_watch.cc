@@ -10,9 +10,9 @@ namespace {
 
 std::string remedy(const RunConfig& config) {
   const std::string in_flight = "lower [pipeline] in_flight (now " + std::to_string(in_flight_of(config)) + ")";
-  if (traits_of(config.sync.rule).every_step)
-    return config.sync.mode == SyncMode::kOverlap ? "[sync] mode = \"drain\", or " + in_flight : in_flight;
-  return in_flight + ", or raise [sync] inner_batch (now " + std::to_string(config.sync.inner_batch) + ")";
+  const std::string drain = config.gradients_late() ? "[sync] mode = \"drain\", or " : "";
+  if (traits_of(config.sync.rule).every_step) return drain + in_flight;
+  return drain + in_flight + ", or raise [sync] inner_batch (now " + std::to_string(config.sync.inner_batch) + ")";
 }
 
 std::string text_of(StageId stage, double delay, const RunConfig& config) {

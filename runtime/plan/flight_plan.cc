@@ -20,17 +20,11 @@ double real(std::uint64_t count) { return static_cast<double>(count); }
 
 std::uint64_t replicas(const RunConfig& c) { return std::max<std::uint64_t>(1, c.pipeline.replicas); }
 
-// The replicas' own inner steps. Each closes with the microbatch that brings it to inner_batch targets.
-std::uint64_t window_of_own(const RunConfig& c) {
-  const std::uint64_t one = std::max<std::uint64_t>(1, c.targets_per_microbatch());
-  return replicas(c) * std::max<std::uint64_t>(1, (c.sync.inner_batch + one - 1) / one);
-}
-
 // Which key sets the window: that of global steps, or that of a replica's own. Warm steps and the inner steps after
 // them may be of different size: the smaller counts.
 bool by_global_step(const RunConfig& c) {
   if (traits_of(c.sync.rule).every_step) return true;
-  return c.sync.warm_steps > 0 && c.sync.microbatches_per_step < window_of_own(c);
+  return c.sync.warm_steps > 0 && c.sync.microbatches_per_step < c.microbatches_of_windows();
 }
 
 const char* window_key(const RunConfig& c) {
@@ -38,55 +32,66 @@ const char* window_key(const RunConfig& c) {
 }
 
 std::uint64_t window_of(const RunConfig& c) {
-  return by_global_step(c) ? std::max<std::uint64_t>(1, c.sync.microbatches_per_step) : window_of_own(c);
+  return by_global_step(c) ? std::max<std::uint64_t>(1, c.sync.microbatches_per_step) : c.microbatches_of_windows();
 }
 
-bool priced(const RunConfig& c) { return c.sync.mode == SyncMode::kOverlap && c.executor.kind == ExecutorKind::kTorch; }
+bool drains(const RunConfig& c) { return c.sync.mode == SyncMode::kDrain; }
+bool learns(const RunConfig& c) { return c.executor.kind == ExecutorKind::kTorch; }
+bool priced(const RunConfig& c) { return !drains(c) && learns(c); }
+
+std::uint64_t stages(const RunConfig& c) { return std::max<std::uint64_t>(1, c.pipeline.stages); }
 
 double delay_of(const RunConfig& c, std::uint64_t n, std::uint64_t stage) {
-  if (c.sync.mode == SyncMode::kDrain) return 0;
-  const double passes = 2.0 * std::max<double>(1, c.pipeline.stages) + kCommitHops;
+  if (drains(c)) return 0;
+  const double passes = 2 * real(stages(c)) + kCommitHops;
   const double delay = real(n) / real(window_of(c)) * (passes - 1 - real(stage)) / passes;
   return traits_of(c.sync.rule).every_step ? std::min(1.0, delay) : delay;
 }
 
 double mean_delay(const RunConfig& c, std::uint64_t n) {
-  const std::uint64_t stages = std::max<std::uint64_t>(1, c.pipeline.stages);
   const double first = delay_of(c, n, 0);
-  if (first < 1 || !traits_of(c.sync.rule).every_step) return (first + delay_of(c, n, stages - 1)) / 2;  // equal steps
+  if (first < 1 || !traits_of(c.sync.rule).every_step)
+    return (first + delay_of(c, n, stages(c) - 1)) / 2;  // equal steps
   double sum = 0;
-  for (std::uint64_t stage = 0; stage < stages; ++stage) sum += delay_of(c, n, stage);
-  return sum / real(stages);
+  for (std::uint64_t stage = 0; stage < stages(c); ++stage) sum += delay_of(c, n, stage);
+  return sum / real(stages(c));
 }
 
-std::uint64_t fill_of(const RunConfig& c) { return 2ull * std::max<std::uint64_t>(1, c.pipeline.stages) * replicas(c); }
+std::uint64_t fill_of(const RunConfig& c) { return 2 * stages(c) * replicas(c); }
 
 std::uint64_t fewest_of(const RunConfig& c, std::uint64_t in_flight) {
   return std::min(std::max(window_of(c) / kWindowParts, replicas(c)), in_flight);
 }
 
-// ln of the ratio of losses, on `ramp` from `few` on.
-double price_on(const RunConfig& c, std::uint64_t n, std::uint64_t few, const std::optional<FlightRamp>& ramp) {
+// ln of the ratio of losses.
+double price_of(const RunConfig& c, std::uint64_t n) {
   if (!priced(c)) return 0;
   const double ahead = c.look_ahead_of(c.gradients_late());
-  if (!ramp) return delay_price(mean_delay(c, n), ahead);
-  return delay_price(mean_delay(c, n), ahead, mean_delay(c, few), *ramp);
+  return delay_price(mean_delay(c, n), ahead, real(inner_steps_of_run(c)));
 }
+
+bool borne(const RunConfig& c, std::uint64_t n) { return part_of_loss(price_of(c, n)) <= kPriceBorne; }
 
 std::optional<FlightRamp> ramp_of(const RunConfig& c, std::uint64_t in_flight) {
   if (const auto& given = c.pipeline.in_flight_ramp.given) {
     if (given->empty()) return std::nullopt;
     return FlightRamp{given->at(0), given->at(1)};
   }
-  if (c.schedule_targets() == 0 || kWindowParts * in_flight <= window_of(c)) return std::nullopt;
-  if (part_of_loss(price_on(c, in_flight, in_flight, std::nullopt)) <= kPriceBorne) return std::nullopt;
+  if (c.schedule_targets() == 0 || kWindowParts * in_flight <= window_of(c) || borne(c, in_flight)) return std::nullopt;
   return kFlightRamp;
 }
 
-double price_of(const RunConfig& c, std::uint64_t n) { return price_on(c, n, fewest_of(c, n), ramp_of(c, n)); }
+// How much longer a step takes than in a full pipe, where it waits for the one before. In passes and hops.
+double drained_slowness(const RunConfig& c, std::uint64_t n) {
+  const double one = 4 * real(stages(c)), window = real(window_of(c)),
+               of_replica = std::ceil(window / real(replicas(c)));
+  const double step = std::max(one + 2 * (of_replica - 1), one * window / real(n));
+  return step / (2 * window / real(replicas(c)));
+}
 
 // How much longer a schedule takes than with a full pipe. Along the ramp's line that falls as fill / number.
 double slowness(const RunConfig& c, std::uint64_t n) {
+  if (drains(c)) return drained_slowness(c, n);
   const double fill = real(fill_of(c)), all = real(n), few = real(fewest_of(c, n));
   const auto at = [&](double number) { return std::max(1.0, fill / number); };
   const std::optional<FlightRamp> ramp = ramp_of(c, n);
@@ -99,8 +104,6 @@ double slowness(const RunConfig& c, std::uint64_t n) {
 double time_of(const RunConfig& c, std::uint64_t n) {
   return slowness(c, n) * std::exp(price_of(c, n) / kLossPerToken);
 }
-
-bool borne(const RunConfig& c, std::uint64_t n) { return part_of_loss(price_of(c, n)) <= kPriceBorne; }
 
 std::string percent(double price) { return formatted("%.1f %%", 100 * part_of_loss(price)); }
 
@@ -134,8 +137,8 @@ FlightRow row_of(const RunConfig& c, std::uint64_t n) {
 // `c` takes "auto".
 std::string reason_of(const RunConfig& c, std::uint64_t automatic) {
   const std::string fills = std::to_string(automatic) + " fill the pipe";
-  if (c.executor.kind != ExecutorKind::kTorch) return fills + ", and this executor learns nothing that could be late";
-  if (c.sync.mode == SyncMode::kDrain) return fills + ", and with mode = \"drain\" no gradient is late";
+  if (!learns(c)) return fills + ", and this executor learns nothing that could be late";
+  if (drains(c)) return fills + ", and with mode = \"drain\" no gradient is late";
   const std::string cost = "are expected to cost " + percent(price_of(c, automatic)) + " of the validation loss";
   const std::string bound = percent(std::log1p(kPriceBorne));
   if (!borne(c, automatic))
@@ -152,7 +155,7 @@ RunConfig with_window(const RunConfig& c, std::uint64_t window, std::vector<std:
   RunConfig larger = c;
   SyncSection& sync = larger.sync;
   const bool global = traits_of(c.sync.rule).every_step;
-  if (!global && window_of_own(c) < window) {
+  if (!global && c.microbatches_of_windows() < window) {
     sync.inner_batch =
         (window + replicas(c) - 1) / replicas(c) * std::max<std::uint64_t>(1, c.targets_per_microbatch());
     lines.push_back("[sync] inner_batch = " + std::to_string(sync.inner_batch));
@@ -248,16 +251,39 @@ std::uint64_t in_flight_of(const RunConfig& c) {
   return c.pipeline.in_flight.given ? *c.pipeline.in_flight.given : choose_in_flight(c);
 }
 
+std::string take_mode(RunConfig& c) {
+  if (c.sync.mode != SyncMode::kAuto) return {};
+  c.sync.mode = SyncMode::kOverlap;
+  if (!learns(c)) return "it fills the pipe, and this executor learns nothing that could be late";
+  if (c.global_step(0)) return "with drain each global step would wait for the round of the one before";
+  const auto& ramp = c.pipeline.in_flight_ramp.given;
+  if (ramp && !ramp->empty()) return "a ramp is given, and with drain no gradient is late";
+  RunConfig drained = c;
+  drained.sync.mode = SyncMode::kDrain;
+  const std::uint64_t n = in_flight_of(c);
+  const double overlaps = time_of(c, n), drains = time_of(drained, in_flight_of(drained));
+  const std::string beside = formatted(
+      "%.2f times a full pipe's time to the same loss with drain, %.2f with overlap and %llu "
+      "in flight",
+      drains, overlaps, static_cast<unsigned long long>(n));
+  if (drains > overlaps) return beside;
+  c = std::move(drained);
+  return beside + ": no gradient is late";
+}
+
+std::string mode_sentence(const RunConfig& c, const std::string& why) {
+  return std::string("mode = \"auto\" takes ") + (drains(c) ? "drain: " : "overlap: ") + why;
+}
+
 std::optional<FlightRamp> flight_ramp(const RunConfig& c) { return ramp_of(c, in_flight_of(c)); }
 
 std::uint64_t in_flight_most(const RunConfig& c) {
   const std::uint64_t full = in_flight_of(c);
   if (c.pipeline.in_flight.given) return full;
-  const std::uint64_t end = std::min(kFillMost * fill_of(c), kInFlightMax), few = fewest_of(c, full);
-  const std::optional<FlightRamp> ramp = ramp_of(c, full);
+  const std::uint64_t end = std::min(kFillMost * fill_of(c), kInFlightMax);
   const double dearest = std::min(std::log1p(kPriceBorne), price_of(c, full) + std::log1p(kPriceOfLines));
   std::uint64_t most = full;
-  const auto may = [&](std::uint64_t n) { return !priced(c) || price_on(c, n, few * n / full, ramp) <= dearest; };
+  const auto may = [&](std::uint64_t n) { return !priced(c) || price_of(c, n) <= dearest; };
   while (most + replicas(c) <= end && may(most + replicas(c))) most += replicas(c);
   return most;
 }

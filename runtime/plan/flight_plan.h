@@ -6,10 +6,14 @@
 //
 // Delay. With n in flight, a gradient waits for n others, and a step is made every a of them: n / a inner steps at
 // stage 0. At stage i the forward comes i hops later, and the step waits for the COMMIT behind everybody's backward, a
-// hop more: n / a * (2S - i) / (2S + 1). Under `allreduce` step s is issued when s - 2 is done: at most 1.
+// hop more: n / a * (2S - i) / (2S + 1). Under `allreduce` step s is issued when s - 2 is done: at most 1. With `drain`
+// none.
 //
 // Use of the pipe. A microbatch makes 2S passes and as many hops. The links of strangers are not known in advance, so a
-// hop is taken to last as long as a pass: n keep n / 2 devices at work, of S * R, and 2 * S * R fill the pipe.
+// hop is taken to last as long as a pass: n keep n / 2 devices at work, of S * R, and 2 * S * R fill the pipe. With
+// `drain` a step begins when the one before is decided: it takes the 4S passes and hops of one microbatch and two
+// passes for each of a / R that follow, where a full pipe takes two for each. A COMMIT travels beside the next
+// forwards, and costs no time; the round that ends a step of `allreduce` does, and is not counted here.
 //
 // Time to a loss, over that of a full pipe whose gradients are never late: 1 / (use of the pipe), times the tokens that
 // make up for the price (kLossPerToken).
@@ -17,6 +21,10 @@
 // "auto" takes the number of least time among R, 2R, ... 2 * S * R that are expected to cost at most kPriceBorne, so
 // that what a run learns from its tokens is what one process would; where none is so cheap it takes R, one a replica.
 // Where nothing is late (`drain`) or nothing is learned (the executors of whole numbers) it fills the pipe.
+//
+// [sync] mode = "auto" takes drain where that takes less time to a loss than what "auto" keeps in flight beside other
+// steps, or as much. It takes overlap where nothing is learned, a ramp is given, or global steps are made: how long
+// rounds take is not known here.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -60,7 +68,13 @@ struct FlightPlan {
   std::vector<PipeFilling> fillings{};  // none: it is full, or the number is given
 };
 
-// REQUIRES, here and below: a checked configuration (parse_config), n > 0.
+// Puts what [sync] mode = "auto" takes in its place, and says why, a sentence without its full stop; nothing where a
+// mode is given. REQUIRES, here and below: a checked configuration (parse_config), n > 0.
+std::string take_mode(RunConfig& config);
+// The same for people, of a configuration that has it: "mode = \"auto\" takes drain: ...".
+std::string mode_sentence(const RunConfig& config, const std::string& why);
+
+// Here and below "auto" is overlap.
 FlightPlan plan_flight(const RunConfig& config);
 
 // What is said of a run that is expected to cost more than kPriceWarned: how much, and which key repairs it.
@@ -83,8 +97,8 @@ std::uint64_t in_flight_of(const RunConfig& config);
 inline constexpr std::uint64_t kFillMost = 4;
 inline constexpr double kPriceOfLines = 0.01;
 std::uint64_t in_flight_most(const RunConfig& config);
-// As given, or with "auto" kFlightRamp where more than a quarter of a step is in flight and would cost more than
-// kPriceBorne without it; none without a schedule.
+// As given, or with "auto" kFlightRamp where more than a quarter of a step is in flight and costs more than kPriceBorne;
+// none without a schedule.
 std::optional<FlightRamp> flight_ramp(const RunConfig& config);
 
 // How many microbatches may be under way when a run has committed so many targets: worked out once, then asked often.

@@ -5,7 +5,8 @@
 
 namespace shoal {
 
-// Evaluation sends raw, unbounded activations: the saved model has no codec.
+// An evaluation's activations cross as training's do, else its passes would wait for lines that training does not fill.
+// They are no sample's base and have none, so where differences go a key frame does, and they may be of any size.
 ActivationCoder StageEdges::activation_coder(const Entry& entry, const EntryTensors& tensors) {
   const StageId stage = session_.spec.stage;
   const Route route = session_.spec.route();
@@ -19,11 +20,11 @@ ActivationCoder StageEdges::activation_coder(const Entry& entry, const EntryTens
   if (route.before) bases.above = deltas_of(*route.before);
   if (bases.above) bases.incoming = bases_.incoming(entry.transfer_from, entry.sample, tensors.input.back().view());
   CodecId below = CodecId::kRaw;
-  if (route.next && !evaluate) {
+  if (route.next) {
     below = codec_of(codecs.at(stage), activations_, *route.next, "activations");
     meters_.activations_go_as(codec_for(below).name());
     bases.below = deltas_of(stage);
-    if (bases.below) bases.outgoing = bases_.outgoing(entry.sample);
+    if (bases.below && !evaluate) bases.outgoing = bases_.outgoing(entry.sample);
   }
   std::optional<NormGuard::Bound> bound;
   if (!evaluate) bound = from_above_.bound_of(tensors.microbatch);

@@ -16,6 +16,14 @@ bool StepBook::may_issue(std::uint64_t serial) const {
   return step.value <= done_.value + behind;
 }
 
+bool StepBook::is_flush_due() const {
+  return config_.sync.mode == SyncMode::kDrain && issued_ >= config_.microbatches_of_windows();
+}
+
+void StepBook::issued(std::uint64_t serial) {
+  if (step_of(serial).value == 0) ++issued_;
+}
+
 std::vector<MicrobatchId> StepBook::microbatches(StepId step, std::uint64_t trainer) const {
   std::vector<MicrobatchId> ids;
   for (std::uint64_t i = 0; i < size(); ++i) ids.push_back({trainer, (step.value - 1) * size() + i});

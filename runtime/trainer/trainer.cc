@@ -146,6 +146,13 @@ void Trainer::issue() {
   while (true) {
     const auto id = env_.book.next();
     if (!id || !may_issue(id->serial)) return;
+    if (steps_.is_flush_due()) {
+      if (env_.book.open() + deciding_.size() > 0) return;
+      flush_commits();  // ahead of the next one's forward on the same line, and of those below it, which come hops
+                        // later
+      steps_.flushed();
+    }
+    steps_.issued(id->serial);
     const SampleOrder::Item item = order_.at(id->serial);
     auto frame = codec_for(CodecId::kRaw).encode(env_.samples.tokens(item.sample).view(), TensorRole::kTokens);
     SHOAL_CHECK(frame.ok());

@@ -26,6 +26,7 @@ TEST(DelayWatchTest, NamesTheLatestStageAndTheKeysOfItsRule) {
   EXPECT_NE(warning->find("stage 1 are 0.75 inner steps late"), std::string::npos) << *warning;
   EXPECT_NE(warning->find("[pipeline] in_flight (now 8)"), std::string::npos) << *warning;
   EXPECT_NE(warning->find("raise [sync] inner_batch"), std::string::npos) << *warning;
+  EXPECT_NE(warning->find("[sync] mode = \"drain\""), std::string::npos) << *warning;
   EXPECT_FALSE(watch.take({status_of(0, 2)}, config)) << "said once";
   EXPECT_EQ(watch.largest(), 2);
   EXPECT_FALSE(watch.take({status_of(0, std::nullopt)}, config));

@@ -56,5 +56,28 @@ TEST(StepBookTest, ALifeThatBeginsWithinAStepKnowsWhatIsBelowTheLowWaterMark) {
   EXPECT_EQ(steps.next_whole(), StepId(3));
 }
 
+TEST(StepBookTest, DrainWaitsBehindEachInnerStepOfAllReplicasAndOverlapNever) {
+  RunConfig config = small_config(RuleId::kDiloco, 1, 4096);
+  config.pipeline.replicas = 2;
+  config.sync.warm_steps = 1;
+  config.sync.inner_batch = 2 * config.targets_per_microbatch() + 1;
+  ASSERT_EQ(config.microbatches_of_windows(), 6u) << "a begun microbatch counts whole";
+  const std::uint64_t warm = config.microbatches_of_step(0);
+  for (const SyncMode mode : {SyncMode::kDrain, SyncMode::kOverlap, SyncMode::kAuto}) {
+    config.sync.mode = mode;
+    StepBook steps(config);
+    for (std::uint64_t serial = 0; serial < warm; ++serial) steps.issued(serial);
+    EXPECT_FALSE(steps.is_flush_due()) << "global steps wait for their rounds";
+    for (int step = 0; step < 2; ++step) {
+      for (std::uint64_t i = 0; i < 6; ++i) {
+        EXPECT_FALSE(steps.is_flush_due()) << i;
+        steps.issued(warm + i);
+      }
+      EXPECT_EQ(steps.is_flush_due(), mode == SyncMode::kDrain);
+      steps.flushed();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace shoal

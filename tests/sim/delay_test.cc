@@ -5,6 +5,7 @@
 #include "events/audit/audit.h"
 #include "events/lost_causes.h"
 #include "runtime/launch/delay_watch.h"
+#include "sim/checkers.h"
 #include "sim/swarm.h"
 
 namespace shoal {
@@ -76,6 +77,26 @@ TEST_F(DelayTest, LinesSayWhatTheirOrderSaysAndLateStagesAreFresher) {
   const double share = stages.at(2).said.mean() / stages.at(0).said.mean();
   EXPECT_GT(share, 0.5) << stages.at(2).said.mean() << " of " << stages.at(0).said.mean();
   EXPECT_LT(share, 1) << stages.at(2).said.mean() << " of " << stages.at(0).said.mean();
+}
+
+// Each step is issued behind the one before, and who made it was told ahead of that.
+TEST_F(DelayTest, WithDrainNoGradientOfAStageOfOnePeerIsLate) {
+  for (const std::uint64_t window : {1, 4}) {
+    SwarmOptions drained = options(RuleId::kDiloco);
+    drained.config.sync.mode = SyncMode::kDrain;
+    drained.config.sync.inner_batch = window * drained.config.targets_per_microbatch();
+    Swarm swarm(std::move(drained));
+    ASSERT_TRUE(swarm.run_to_end(600s));
+    EXPECT_EQ(swarm.summary().committed, 240u);
+    const auto stages = delays_of(swarm, RuleId::kDiloco);
+    ASSERT_EQ(stages.size(), 3u);
+    for (const auto& [stage, told] : stages) {
+      EXPECT_EQ(told.counted.counts().size(), 1u) << "stage " << stage << ", mean " << told.counted.mean();
+      EXPECT_EQ(told.said, told.counted) << "stage " << stage;
+      EXPECT_EQ(told.targets, 240 * swarm.options().config.targets_per_microbatch());
+    }
+    EXPECT_EQ(check_end(swarm), std::vector<std::string>{});
+  }
 }
 
 // What the histogram shows beyond the bound without one (below) is dropped, by name: nothing that a step uses is later.

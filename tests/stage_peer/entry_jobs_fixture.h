@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/trainer_id.h"
 #include "runtime/stage_peer/entry_desk.h"
 #include "runtime/stage_peer/entry_jobs.h"
 #include "sim/sim_loop.h"
@@ -98,8 +99,16 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
   }
   // The stage above sends a microbatch with this activation; its forward runs.
   void forward(std::uint64_t serial, const Bytes& activation, const Bytes& ids = raw(tokens(), TensorRole::kTokens)) {
+    come(ForwardKind::kTrain, naming::id(serial), serial, activation, ids);
+  }
+  void evaluate(std::uint64_t serial, const Bytes& activation) {
+    const MicrobatchId id{evaluation_id_of(1, 1), serial};
+    come(ForwardKind::kEvaluate, id, serial, activation, raw(tokens(), TensorRole::kTokens));
+  }
+  void come(ForwardKind kind, const MicrobatchId& id, std::uint64_t serial, const Bytes& activation, const Bytes& ids) {
     Forward message;
-    message.microbatch = naming::id(serial);
+    message.kind = kind;
+    message.microbatch = id;
     message.sample = SampleId(serial);
     message.lease = naming::lease(kAbove, serial);
     message.above = {naming::session(1), naming::session(kAbove)};

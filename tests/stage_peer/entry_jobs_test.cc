@@ -71,6 +71,19 @@ TEST_F(AutoCodecTest, TakesTheCodecThatItsLinesAllow) {
   EXPECT_EQ(events.of[EventKind::kCodec], 4);
 }
 
+// Lines that training's activations do not fill are not filled by those of a validation.
+TEST_F(AutoCodecTest, AnEvaluationsActivationGoesAsTrainingsDo) {
+  const Bytes activation = raw(truth_of(1).activation_in, TensorRole::kActivation);
+  const auto codec_of_evaluation = [&](std::uint64_t serial) {
+    evaluate(serial, activation);
+    return parse_frame_header(take<Forward>(kBelow).at(0).frames.at(1).view())->codec;
+  };
+  EXPECT_EQ(codec_of_evaluation(1), CodecId::kInt8) << "no line is measured";
+  session.deltas = delta_codecs_for(CodecId::kAq2);
+  EXPECT_EQ(codec_of_evaluation(2), CodecId::kInt8) << "a key frame: what is evaluated is no base and has none";
+  EXPECT_EQ(bases.counters().bytes, 0u);
+}
+
 // A peer of slow lines does not pass for a fast one because its device is.
 TEST_F(LinesTest, WhatAMicrobatchTakesHasTheLinesInIt) {
   const auto told = [&](std::uint64_t serial) {
