@@ -1,6 +1,6 @@
 #pragma once
-// Passes a member's wish for a link on to the member that it cannot dial. Who gets it dials what the list says of the
-// other, so nobody is sent to a stranger.
+// Passes a member's wish for a link on to the member that it cannot dial. That one dials what the list
+// says of the other, so nobody is sent to a stranger.
 //
 // Thread: loop only.   Borrows: book, port, loop.   Bounds: kKnocksPerSecond a member, one a second of a pair.
 #include <set>

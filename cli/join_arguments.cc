@@ -38,9 +38,7 @@ void add_join_options(Command& command, JoinArguments& arguments) {
   command.add_flag("--no-dht", arguments.no_dht, "no directory: meet the others through the ticket alone");
   command.add_option("--bootstrap", arguments.bootstrap, "a DHT node to ask besides the ticket's, repeatable")
       .type_name("HOST:PORT");
-  command
-      .add_option("--patience", arguments.patience_s,
-                  "seconds without any answer before giving up (default: 60)")
+  command.add_option("--patience", arguments.patience_s, "seconds without any answer before giving up (default: 60)")
       .within(0.5, 86400.0);
   command
       .add_option("--wait", arguments.wait_s,

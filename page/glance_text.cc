@@ -98,7 +98,8 @@ std::pair<std::string, std::string> said_of(const Tale& tale) {
   if (tale.what == "left") return {peer + " left", tale.words == "left" ? "" : tale.words};
   if (tale.what == "joined") return {peer + " joined", tale.words};
   if (tale.what == "moves") return {peer + " is asked to move", tale.words};
-  if (tale.what == "unreachable") return {"a joiner, " + short_peer(tale.session) + ", can be dialled by nobody", tale.words};
+  if (tale.what == "unreachable")
+    return {"a joiner, " + short_peer(tale.session) + ", can be dialled by nobody", tale.words};
   if (tale.what == "went back") return {stage + "went back", tale.words};
   if (tale.what == "round") return {stage + tale.words, ""};
   if (tale.what == "contradiction") return {stage + "a contribution counts twice", tale.words};

@@ -22,11 +22,7 @@ void Transport::post(std::function<void()> task) { loop_.post(lifetime_.guard(st
 
 // ---- the book ----
 
-Transport::Peer* Transport::find(const PeerId& peer) {
-  const auto found = peers_.find(peer);
-  return found == peers_.end() ? nullptr : found->second.get();
-}
-const Transport::Peer* Transport::find(const PeerId& peer) const {
+Transport::Peer* Transport::find(const PeerId& peer) const {
   const auto found = peers_.find(peer);
   return found == peers_.end() ? nullptr : found->second.get();
 }

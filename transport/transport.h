@@ -119,8 +119,7 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
   void on_link_frames(Link& link, TransferId transfer, Result<std::vector<Bytes>> frames) override;
   void on_link_failed(Link& link, const Error& cause) override;
 
-  Peer* find(const PeerId& peer);
-  const Peer* find(const PeerId& peer) const;
+  Peer* find(const PeerId& peer) const;
   Peer* find_or_make(const PeerId& peer);  // null: the book is full
   bool pending(const Peer& peer) const { return peer.dialling != 0 || peer.greeting > 0; }
   void start_dialling(Peer& peer);

@@ -1,6 +1,6 @@
 #pragma once
 // At which of its addresses others can dial a joiner or a member: found out by its first contact, whose word alone
-// stands on the member list. Whoever cannot be dialled takes part over links that it dials itself.
+// stands on the member list. A peer that answers nowhere takes part over links that it dials itself.
 //
 // The launching process dials every address anew, with the key that the peer proved as the one that must answer, and
 // hangs up. A joiner waits kAnswerTime for it at most; what answers later is told by another verdict.

@@ -38,8 +38,8 @@ void SwarmText::on_members(const MemberList& list) {
     stage.serving.clear();
     for (const Member& member : members.members) {
       if (!member.serving) continue;
-      stage.serving.push_back(member);
       env_.links.learn(member.peer, member.whereabouts);
+      if (env_.links.reaches(member.peer)) stage.serving.push_back(member);
     }
   }
   if (done_ && !asked_ && !result_) go_on();
