@@ -170,14 +170,32 @@ TEST_P(StopTest, APersonWhoStopsARunWhosePeersAllServeAndBringNothingWaitsNoLong
   EXPECT_EQ(swarm.summary().lost, 0u) << "what was committed is secured all the same";
 }
 
+// From a moment on its losses are those of a model that diverged.
+class Diverging final : public IntegerExecutor {
+ public:
+  Diverging(const StageSpec& spec, std::shared_ptr<const bool> fails)
+      : IntegerExecutor(spec), fails_(std::move(fails)) {}
+  Result<ForwardOutput> forward(const ForwardInput& input, FrameCoder& coder) override {
+    auto output = IntegerExecutor::forward(input, coder);
+    if (*fails_ && output.ok()) output->loss_sum = 1e9 * static_cast<double>(output->targets);
+    return output;
+  }
+
+ private:
+  std::shared_ptr<const bool> fails_;
+};
+
 // Without a Ctrl-C it would stand for ever.
 TEST_P(StopTest, ARunWhosePeersAllRefuseWhatTheyComputeEndsByItselfAndNamesMicrobatchStageAndOption) {
   for (const bool save : {false, true}) {
     SCOPED_TRACE(save);
     const auto fails = std::make_shared<bool>(false);
+    const StageId stage(save ? 2 : 1);
+    const std::string cause = save ? "the loss is beyond any of such a model" : "an activation is not finite";
     SwarmOptions with = options(save);
-    with.factory = [fails](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
-      if (spec.stage != StageId(1)) return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec));
+    with.factory = [fails, stage, save](const StageSpec& spec) -> Result<std::unique_ptr<StageExecutor>> {
+      if (spec.stage != stage) return std::unique_ptr<StageExecutor>(std::make_unique<IntegerExecutor>(spec));
+      if (save) return std::unique_ptr<StageExecutor>(std::make_unique<Diverging>(spec, fails));
       return std::unique_ptr<StageExecutor>(std::make_unique<Failing>(spec, fails));
     };
     Swarm swarm(std::move(with));
@@ -187,13 +205,13 @@ TEST_P(StopTest, ARunWhosePeersAllRefuseWhatTheyComputeEndsByItselfAndNamesMicro
     ASSERT_TRUE(swarm.launch_error());
     EXPECT_EQ(swarm.launch_error()->code, ErrorCode::kNonFinite);
     const std::string& said = swarm.launch_error()->message;
-    for (const char* part :
-         {"stage 1 refuses microbatch ", "an activation is not finite (2 of its 2 peers", "[optimizer] lr"})
+    for (const std::string& part : {"stage " + std::to_string(stage.value) + " refuses microbatch ",
+                                    cause + " (2 of its 2 peers", std::string("[optimizer] lr")})
       EXPECT_NE(said.find(part), std::string::npos) << said;
     EXPECT_EQ(told(swarm, "The run ends in 30 s"), 1u);
     EXPECT_GE(told(swarm, "refuses microbatch"), 2u);
     ASSERT_EQ(swarm.summary().refusals.size(), 1u);
-    EXPECT_EQ(swarm.summary().refusals.begin()->first.first, StageId(1));
+    EXPECT_EQ(swarm.summary().refusals.begin()->first, std::pair(stage, cause));
     EXPECT_EQ(swarm.summary().lost, 0u) << "what was committed is secured all the same";
     EXPECT_EQ(swarm.states().size(), save ? swarm.options().stages : 0u);
     ASSERT_TRUE(swarm.run_to_end(30s)) << "all heard END";
