@@ -67,7 +67,9 @@ std::uint64_t fewest_of(const RunConfig& c, std::uint64_t in_flight) {
 double price_of(const RunConfig& c, std::uint64_t n) {
   if (!priced(c)) return 0;
   const double ahead = c.look_ahead_of(c.gradients_late());
-  return delay_price(mean_delay(c, n), ahead, real(inner_steps_of_run(c)));
+  const std::uint64_t together = traits_of(c.sync.rule).every_step ? 1 : replicas(c);  // whose steps are of their own
+  const double targets = real(window_of(c) * c.targets_per_microbatch()) / real(together);
+  return delay_price(mean_delay(c, n), ahead, {.steps = real(inner_steps_of_run(c)), .targets = targets});
 }
 
 bool borne(const RunConfig& c, std::uint64_t n) { return part_of_loss(price_of(c, n)) <= kPriceBorne; }
@@ -138,7 +140,9 @@ FlightRow row_of(const RunConfig& c, std::uint64_t n) {
 std::string reason_of(const RunConfig& c, std::uint64_t automatic) {
   const std::string fills = std::to_string(automatic) + " fill the pipe";
   if (!learns(c)) return fills + ", and this executor learns nothing that could be late";
-  if (drains(c)) return fills + ", and with mode = \"drain\" no gradient is late";
+  if (drains(c))
+    return std::to_string(automatic) + " fill the pipe within a step, waiting behind each leaves it at " +
+           std::to_string(std::lround(100 / slowness(c, automatic))) + " % of its use, and no gradient is late";
   const std::string cost = "are expected to cost " + percent(price_of(c, automatic)) + " of the validation loss";
   const std::string bound = percent(std::log1p(kPriceBorne));
   if (!borne(c, automatic))
@@ -261,12 +265,11 @@ std::string take_mode(RunConfig& c) {
   RunConfig drained = c;
   drained.sync.mode = SyncMode::kDrain;
   const std::uint64_t n = in_flight_of(c);
-  const double overlaps = time_of(c, n), drains = time_of(drained, in_flight_of(drained));
-  const std::string beside = formatted(
-      "%.2f times a full pipe's time to the same loss with drain, %.2f with overlap and %llu "
-      "in flight",
-      drains, overlaps, static_cast<unsigned long long>(n));
-  if (drains > overlaps) return beside;
+  const double overlapped_time = time_of(c, n), drained_time = time_of(drained, in_flight_of(drained));
+  const std::string beside =
+      formatted("%.2f times a full pipe's time to the same loss with drain, %.2f with overlap and %llu in flight",
+                drained_time, overlapped_time, static_cast<unsigned long long>(n));
+  if (drained_time > overlapped_time) return beside;
   c = std::move(drained);
   return beside + ": no gradient is late";
 }

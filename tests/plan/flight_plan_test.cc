@@ -135,6 +135,7 @@ TEST(FlightPlanTest, TellsWhereAutoTakesLessThanFillsThePipe) {
                     HasSubstr("HINT: in RUN.toml [sync] inner_batch = "), HasSubstr("[pipeline] in_flight = 16 ("),
                     HasSubstr("`shoal plan RUN.toml` shows the choice")));
   config = config_of(16, 1, 4);
+  config.end.tokens = 200 * 4 * kTargets;  // few steps: a gradient that is one step late costs much
   config.sync.rule = RuleId::kAllreduce;
   const auto of_steps = pipe_notice(config);
   ASSERT_TRUE(of_steps);
@@ -185,6 +186,7 @@ TEST(FlightPlanTest, TheOptionsToSetFillThePipeAndNoSmallerStepDoes) {
 
 TEST(FlightPlanTest, GlobalStepsAreMadeLargerByTheirOwnKeyAndWarmOnesWithTheOthers) {
   RunConfig config = config_of(8, 1, 2);
+  config.end.tokens = 200 * 2 * kTargets;
   config.sync.rule = RuleId::kAllreduce;
   config.sync.warm_steps = 0;
   const auto of_steps = pipe_fillings(config);
@@ -247,7 +249,7 @@ TEST(FlightPlanTest, WarnsOfWhatCostsMuchAndNamesTheKeyThatRepairsIt) {
   EXPECT_THAT(*many, AllOf(HasSubstr("with 64 microbatches in flight"), HasSubstr("% of the validation loss"),
                            HasSubstr("HINT: [pipeline] in_flight = \"auto\" (")));
   EXPECT_EQ(plan_flight(config).warning, many);
-  config.pipeline.in_flight = 16;
+  config.pipeline.in_flight = 12;
   config.optimizer.look_ahead = 0.0;
   const auto plain = price_warning(config);
   ASSERT_TRUE(plain);
