@@ -273,7 +273,7 @@ void make_tight(SwarmOptions& options) {
   options.config.sync.microbatches_per_step = options.replicas;
 }
 
-void compact_often(SwarmOptions& options) { options.log_compact_bytes = 2u << 10; }
+void compact_often(SwarmOptions& options) { options.log_bytes.compact = 2u << 10; }
 
 void keep_checkpoints(SwarmOptions& options) {
   options.checkpoints = true;
