@@ -120,7 +120,7 @@ bool FaultStrikes::strike_router(const Fault& fault) {
 bool FaultStrikes::strike_launch(FaultKind kind) {
   if (launch_away()) return false;
   if (kind == FaultKind::kLaunchKill) swarm_.kill_launch_process();
-  if (kind == FaultKind::kLaunchPower) swarm_.kill_launch_machine();
+  if (kind == FaultKind::kLaunchPower) swarm_.kill_launch(true);
   if (kind == FaultKind::kLaunchFreeze) swarm_.freeze_launch(true);
   return true;
 }
@@ -189,7 +189,7 @@ std::vector<std::size_t> FaultStrikes::heal_core() {
     const auto held = held_by(*swarm_.peers()[i]);
     if (!held) continue;
     for (auto* holders : {&best, &best_dialable}) {
-      if (holders == &best_dialable && !swarm_.nat_of(i).dialable()) continue;
+      if (holders == &best_dialable && !nat_of(swarm_.options(), i).dialable()) continue;
       const auto found = holders->find(held->first);
       if (found == holders->end() || found->second.first < held->second) (*holders)[held->first] = {held->second, i};
     }
@@ -257,7 +257,7 @@ void FaultStrikes::apply_hosts() {
   for (std::size_t i = 0; i < swarm_.peers().size(); ++i) {
     const auto& process = *swarm_.peers()[i];
     swarm_.network().set_shape(process.address, shape_of(i));
-    SimNat nat = swarm_.nat_of(i);
+    SimNat nat = nat_of(swarm_.options(), i);
     double slowness = 1;
     bool hung = false;
     Duration offset = jumped_.contains(i) ? jumped_.at(i) : Duration::zero();

@@ -43,7 +43,7 @@ class Scenario {
       if (swarm_.finished() && swarm_.launch_error()) end_again();
     }
     if (intact()) result_.broken = check_end(swarm_, strikes_.afflicted());
-    if (result_.last_copies_lost > 0)  // it was ended without the stage, as it says itself
+    if (result_.last_copies_lost > 0 || ends_without_stage_)  // it was ended without the stage, as it says itself
       std::erase_if(result_.broken, [](const std::string& line) { return line.ends_with("are unfinished"); });
     summarise();
     return std::move(result_);
@@ -79,14 +79,14 @@ class Scenario {
     while (going_on() && swarm_.loop().now() < until && committed() < before + kLiveMicrobatches)
       watch_until(std::min(until, swarm_.loop().now() + kLookEvery));
     if (!going_on() || committed() >= before + kLiveMicrobatches) return;
-    if (const auto stage = stage_out_of_reach(swarm_))
-      return say("stage " + std::to_string(stage->value) + " has no peer that can be dialled");
     // A holder that died between its word and the commit took the only copy of that version with it: such a run can
     // only be parked, and ended as a person would end it.
     if (const auto stage = stage_without_copy()) {
       result_.last_copies_lost = 1;
       return say("stage " + std::to_string(stage->value) + " is parked: the only copy of its newest version is gone");
     }
+    if (const auto stage = stage_out_of_reach(swarm_))
+      return say("stage " + std::to_string(stage->value) + " has no peer that can be dialled");
     result_.broken.push_back("it does not go on: " + std::to_string(committed() - before) + " microbatches within " +
                              std::to_string(kLiveWithin / 1s) + " s of the last fault");
     tell_graph();
@@ -102,9 +102,10 @@ class Scenario {
 
   // Other stages may go on for a while without the one whose only copy is gone.
   void end_run() {
-    if (stage_out_of_reach(swarm_)) return swarm_.stop_launch();
-    if (!stage_without_copy()) return swarm_.finish_launch("the faults are over");
-    result_.last_copies_lost = 1;
+    const bool copy_lost = stage_without_copy().has_value();
+    ends_without_stage_ = copy_lost || stage_out_of_reach(swarm_).has_value();
+    if (!ends_without_stage_) return swarm_.finish_launch("the faults are over");
+    if (copy_lost) result_.last_copies_lost = 1;
     swarm_.stop_launch();
   }
 
@@ -229,6 +230,7 @@ class Scenario {
   CountingChecker checker_;
   TimePoint start_, limit_;
   ScenarioResult result_;
+  bool ends_without_stage_ = false;
 };
 
 void add_map(const std::map<std::string, std::uint64_t>& from, std::map<std::string, std::uint64_t>& to) {
@@ -271,7 +273,7 @@ void make_tight(SwarmOptions& options) {
   options.config.sync.microbatches_per_step = options.replicas;
 }
 
-void compact_often(SwarmOptions& options) { options.log_compact_bytes = 2u << 10; }
+void compact_often(SwarmOptions& options) { options.log_bytes.compact = 2u << 10; }
 
 void keep_checkpoints(SwarmOptions& options) {
   options.checkpoints = true;

@@ -36,6 +36,8 @@ struct SimNetwork::Connection {
   SimNats::Route route{};                    // that it was dialled by
   std::array<SimWire*, 2> wires{};           // null: that end is gone
   std::array<std::array<Pipe, 2>, 2> pipes;  // [receiving side][lane]
+  Duration latency() const { return ends[0]->shape.latency / 2 + ends[1]->shape.latency / 2; }
+
   bool up = false;
   bool forgotten = false;  // by a router on its way: nothing crosses any more, and nobody is told
   std::array<std::optional<Error>, 2> down_held;  // news that a partition stops

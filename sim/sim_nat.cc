@@ -5,7 +5,7 @@ namespace {
 
 std::string host_part(const Address& address) { return address.substr(0, address.rfind(':')); }
 std::string port_part(const Address& address) { return address.substr(address.rfind(':') + 1); }
-// Of those that a home's router gives.
+// An address that a home's router gives.
 bool is_private(const Address& address) { return address.starts_with("10.") || address.starts_with("192.168."); }
 
 }  // namespace

@@ -1,8 +1,7 @@
 #pragma once
-// What stands between the hosts of a SimNetwork and the others: firewalls, and the routers of homes. It says whom a
-// dial comes to and whether it is answered there; connections are the network's (a router's table of them is flushed
-// there). Of a router that nobody punches, where ports are mapped to makes no difference to who can be dialled:
-// symmetric and port-restricted ones are the same here.
+// What stands between the hosts of a SimNetwork and the others: firewalls, and the routers of homes. It says which host
+// a dial comes to and whether it is answered there; connections are the network's (a router's table of them is flushed
+// there). Nobody punches here, so that a symmetric router differs in nothing from a port-restricted one.
 //
 // Thread: the simulation's.
 #include <cstdint>

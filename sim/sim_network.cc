@@ -18,6 +18,27 @@ Duration time_for(std::uint64_t bytes, double bytes_per_second) {
 TimePoint take_line(TimePoint& free_at, TimePoint now, Duration time) {
   return free_at = std::max(free_at, now) + time;
 }
+
+// ---- disturbance ----
+
+Duration disturbance(Rng& rng, ConnectionId id, int side, Lane lane, const SimHostShape& shape) {
+  Duration more{};
+  if (shape.jitter > 0ms) more += Duration(rng.below(static_cast<std::uint64_t>(shape.jitter.count())));
+  if (shape.lag > 0ms)
+    more += Duration(mix64(id, static_cast<std::uint64_t>(side) * 2 + static_cast<std::uint64_t>(lane)) %
+                     static_cast<std::uint64_t>(shape.lag.count()));
+  if (shape.late_share > 0 && rng.chance(shape.late_share)) more += shape.late;
+  return more;
+}
+
+Bytes disturbed(Rng& rng, Bytes message, const SimHostShape& shape) {
+  if (shape.flip_share <= 0 || message.size() == 0 || !rng.chance(shape.flip_share)) return message;
+  const ByteView bytes = message;
+  std::vector<std::uint8_t> other(bytes.data(), bytes.data() + bytes.size());
+  other[rng.below(other.size())] ^= static_cast<std::uint8_t>(1u << rng.below(8));
+  return Bytes::from_vector(std::move(other));
+}
+
 }  // namespace
 
 SimNetwork::SimNetwork(EventLoop& loop, Rng rng) : loop_(loop), rng_(rng) {}
@@ -65,10 +86,6 @@ SimNetwork::Connection* SimNetwork::find(ConnectionId id) {
   return found == connections_.end() ? nullptr : found->second.get();
 }
 
-Duration SimNetwork::latency(const Connection& connection) const {
-  return connection.ends[0]->shape.latency / 2 + connection.ends[1]->shape.latency / 2;
-}
-
 void SimNetwork::trace(Event event, ConnectionId id, std::uint64_t detail) {
   trace_ = mix64(trace_, static_cast<std::uint64_t>(loop_.now().time_since_epoch().count()));
   trace_ = mix64(trace_, mix64(static_cast<std::uint64_t>(event) << 56 ^ id, detail));
@@ -83,20 +100,11 @@ ConnectionId SimNetwork::connect(SimWire& from, const PeerId& peer, const Addres
   connection->route = nats_.route(from.address(), address);
   connection->ends = {&place(from.address()), &place(connection->route.to)};
   connection->wires[0] = &from;
-  const Duration round_trips = 4 * latency(*connection);  // TCP, then the key exchange
+  const Duration round_trips = 4 * connection->latency();  // TCP, then the key exchange
   connections_.emplace(id, std::move(connection));
   trace(Event::kConnect, id, 0);
   loop_.after(round_trips, [this, id, peer] { establish(id, peer); });
   return id;
-}
-
-void SimNetwork::refuse(ConnectionId id, Error cause) {
-  Connection& connection = *find(id);
-  SimWire* wire = connection.wires[0];
-  connections_.erase(id);
-  ++errors_[cause.code];
-  trace(Event::kDown, id, static_cast<std::uint64_t>(cause.code));
-  if (wire) wire->notify_down(id, cause);
 }
 
 void SimNetwork::establish(ConnectionId id, const PeerId& wanted) {
@@ -111,18 +119,18 @@ void SimNetwork::establish(ConnectionId id, const PeerId& wanted) {
   if (blocked_.contains({from, to.address}) || blocked_.contains({to.address, from}) || to.host->frozen() ||
       answer == SimNats::Answer::kSilent) {
     loop_.after(kConnectTimeout, [this, id, address = dialled] {
-      if (find(id)) refuse(id, make_error(ErrorCode::kTimeout, address + " does not answer"));
+      if (find(id)) break_connection(id, make_error(ErrorCode::kTimeout, address + " does not answer"));
     });
     return;
   }
   if (!to.wire || to.host->killed() || answer == SimNats::Answer::kRefused)
-    return refuse(id, make_error(ErrorCode::kUnreachable, "nobody listens at " + dialled));
+    return break_connection(id, make_error(ErrorCode::kUnreachable, "nobody listens at " + dialled));
   const SimWire& dialler = *connection->wires[0];
   if (to.wire->self() != wanted)
-    return refuse(id, make_error(ErrorCode::kRefused, dialled + " is not peer " + short_name(wanted)));
+    return break_connection(id, make_error(ErrorCode::kRefused, dialled + " is not peer " + short_name(wanted)));
   if (!to.wire->admitted_.empty() && !to.wire->admitted_.contains(dialler.self())) {
     const std::string why = dialled + " does not admit this key: " + hex_of(dialler.self());
-    return refuse(id, make_error(ErrorCode::kNotAdmitted, why));
+    return break_connection(id, make_error(ErrorCode::kNotAdmitted, why));
   }
   connection->up = true;
   connection->wires[1] = to.wire;
@@ -143,7 +151,7 @@ void SimNetwork::disconnect(SimWire& from, ConnectionId id) {
   if (!connection->up || !connection->wires[1 - side]) return void(connections_.erase(id));
   if (connection->forgotten) return;
   tell_down(id, 1 - side, make_error(ErrorCode::kUnreachable, "the other end closed the connection"),
-            latency(*connection));
+            connection->latency());
 }
 
 void SimNetwork::detach(SimWire& wire) {
@@ -230,33 +238,14 @@ void SimNetwork::leave_uplink(ConnectionId id, int side, Lane lane, Bytes messag
   } else {
     sent = take_line(sender.up_free, sent, time_for(bytes, sender.shape.up_bytes_per_second));
   }
-  const TimePoint arrival = sent + latency(connection) + disturbance(id, side, lane, sender.shape);
+  const TimePoint arrival = sent + connection.latency() + disturbance(rng_, id, side, lane, sender.shape);
   pipe.last_arrival = std::max(pipe.last_arrival, arrival);
   const bool again = lane == Lane::kControl && sender.shape.repeat_share > 0 && rng_.chance(sender.shape.repeat_share);
   if (again) pipe.outstanding += message.size();
-  loop_.at(pipe.last_arrival, [this, id, side, lane, again, message = disturbed(std::move(message), sender.shape)] {
-    for (int copy = 0; copy <= (again ? 1 : 0); ++copy) arrive(id, 1 - side, lane, message);
-  });
-}
-
-// ---- disturbance ----
-
-Duration SimNetwork::disturbance(ConnectionId id, int side, Lane lane, const SimHostShape& shape) {
-  Duration more{};
-  if (shape.jitter > 0ms) more += Duration(rng_.below(static_cast<std::uint64_t>(shape.jitter.count())));
-  if (shape.lag > 0ms)
-    more += Duration(mix64(id, static_cast<std::uint64_t>(side) * 2 + static_cast<std::uint64_t>(lane)) %
-                     static_cast<std::uint64_t>(shape.lag.count()));
-  if (shape.late_share > 0 && rng_.chance(shape.late_share)) more += shape.late;
-  return more;
-}
-
-Bytes SimNetwork::disturbed(Bytes message, const SimHostShape& shape) {
-  if (shape.flip_share <= 0 || message.size() == 0 || !rng_.chance(shape.flip_share)) return message;
-  const ByteView bytes = message;
-  std::vector<std::uint8_t> other(bytes.data(), bytes.data() + bytes.size());
-  other[rng_.below(other.size())] ^= static_cast<std::uint8_t>(1u << rng_.below(8));
-  return Bytes::from_vector(std::move(other));
+  loop_.at(pipe.last_arrival,
+           [this, id, side, lane, again, message = disturbed(rng_, std::move(message), sender.shape)] {
+             for (int copy = 0; copy <= (again ? 1 : 0); ++copy) arrive(id, 1 - side, lane, message);
+           });
 }
 
 void SimNetwork::arrive(ConnectionId id, int side, Lane lane, Bytes message) {

@@ -65,7 +65,7 @@ class SimNetwork {
   void kill(const Address& address, bool machine = false);
   // Breaks all connections between two hosts; both ends are told.
   void cut(const Address& a, const Address& b);
-  // Who can be dialled, and by whom; a host stays behind what it is behind when its process ends.
+  // Which host can be dialled from where; a host stays behind what it is behind when its process ends.
   SimNats& nats() { return nats_; }
   const SimNats& nats() const { return nats_; }
   // While closed nobody can dial it: a firewall that refuses by RST. What it dials, and what stands, goes on.
@@ -101,7 +101,6 @@ class SimNetwork {
 
   ConnectionId connect(SimWire& from, const PeerId& peer, const Address& address);
   void establish(ConnectionId id, const PeerId& wanted);
-  void refuse(ConnectionId id, Error cause);
   Status send(SimWire& from, ConnectionId id, Lane lane, Bytes message);
   void disconnect(SimWire& from, ConnectionId id);
   std::string other_host(const SimWire& at, ConnectionId id) const;
@@ -115,9 +114,6 @@ class SimNetwork {
   void release_blocked(const Address& from, const Address& to);
   Place& place(const Address& address);
   Connection* find(ConnectionId id);
-  Duration latency(const Connection& connection) const;
-  Duration disturbance(ConnectionId id, int side, Lane lane, const SimHostShape& shape);
-  Bytes disturbed(Bytes message, const SimHostShape& shape);
   void trace(Event event, ConnectionId id, std::uint64_t detail);
 
   EventLoop& loop_;

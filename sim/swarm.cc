@@ -196,8 +196,8 @@ Status Swarm::start_launch(bool resume, std::optional<RunLock> lock) {
                         .whereabouts = {{kSimLaunchAddress}},
                         .save = options_.save,
                         .round_budget = options_.round_budget,
-                        .log_bytes_max = options_.log_bytes_max,
-                        .log_compact_bytes = options_.log_compact_bytes};
+                        .log_bytes_max = options_.log_bytes.max,
+                        .log_compact_bytes = options_.log_bytes.compact};
   auto launch = Launch::open(std::move(options),
                              LaunchEnvironment{.loop = host.loop(),
                                                .wire = *launch_wire_,
@@ -241,12 +241,8 @@ void Swarm::end_launch_process(bool silent) {
   storage_.reset();
 }
 
-void Swarm::kill_launch() { end_launch_machine(false); }
-
-void Swarm::kill_launch_machine() { end_launch_machine(true); }
-
-void Swarm::end_launch_machine(bool silent) {
-  end_launch_process(silent);
+void Swarm::kill_launch(bool machine) {
+  end_launch_process(machine);
   standbys_.clear();
   disk_.power_lost();
 }
@@ -299,7 +295,7 @@ std::size_t Swarm::add_peer() {
                                                               .address = "peer" + std::to_string(index) + ":1",
                                                               .pace = pace_of(index)}));
   HostedPeer& process = *peers_.back();
-  const SimNat nat = nat_of(index);
+  const SimNat nat = nat_of(options_, index);
   process.told = nat.inner.empty() ? process.address : nat.inner;
   if (!nat.dialable()) network_.nats().set(process.address, nat);
   if (options_.unreachable > 0) process.wish = StageId(static_cast<std::uint16_t>(index % options_.stages));

@@ -21,6 +21,11 @@
 
 namespace shoal {
 
+// Bounds of the launching process's logs.
+struct SwarmLogBytes {
+  std::size_t max = kLogBytesMax, compact = kLogCompactBytes;
+};
+
 struct SwarmOptions {
   std::uint64_t seed = 1;
   std::uint16_t stages = 3;
@@ -44,8 +49,7 @@ struct SwarmOptions {
   const TextCode* code = nullptr;      // borrowed: for [report] sample_every
   const FirstStates* first = nullptr;  // borrowed: what config.model.weights are the digests of
   bool finish_at_once = false;         // as with a Ctrl-C before the launching process is ready
-  std::size_t log_bytes_max = kLogBytesMax;
-  std::size_t log_compact_bytes = kLogCompactBytes;
+  SwarmLogBytes log_bytes;
   bool keep_events = true;   // events() has them
   std::string base_folder;   // each peer keeps the base of adapters in a folder of its own in it; empty: nowhere
   bool standby = false;      // beside every launching process one waits for its run
@@ -81,9 +85,9 @@ class Swarm {
   void freeze_peer(std::size_t index);
   void resume_peer(std::size_t index);
   void restart_peer(std::size_t index);  // a new process with the same key
-  void kill_launch();                    // its machine loses power: with it goes what was not synced
-  void kill_launch_machine();            // the same, and the peers see silence
-  void kill_launch_process();            // kill -9: the next one reads what was not synced
+  // Its machine loses power: with it goes what was not synced. With `machine` the peers see silence.
+  void kill_launch(bool machine = false);
+  void kill_launch_process();  // kill -9: the next one reads what was not synced
   void freeze_launch(bool frozen);
   void resume_launch();
   void finish_launch(const std::string& reason) { launch_->finish(reason); }
@@ -140,7 +144,6 @@ class Swarm {
   std::uint64_t takeovers() const { return takeovers_; }  // by standbys, also of machines that died since
   const Launch* launch() const { return launch_.get(); }
   SimPace pace_of(std::size_t index) const;  // of that peer's machine while nothing slows it
-  SimNat nat_of(std::size_t index) const;    // what that peer is behind while its reach is neither lost nor won
   bool finished() const { return summary_.has_value(); }
   const RunSummary& summary() const { return *summary_; }
   const std::optional<Error>& launch_error() const { return launch_error_; }
@@ -165,7 +168,6 @@ class Swarm {
   Status start_launch(bool resume, std::optional<RunLock> lock = {});
   void take_turn(HostedStandby& process, RunLock lock);
   void end_launch_process(bool silent);  // `silent`: peers hear nothing, not even that its connections ended
-  void end_launch_machine(bool silent);
   std::unique_ptr<PeerDirectory> make_directory(EventLoop& loop);
 
   SwarmOptions options_;
@@ -195,5 +197,8 @@ class Swarm {
   std::vector<std::string> notices_;
   std::uint64_t starts_ = 0;
 };
+
+// What a peer is behind while its reach is neither lost nor won.
+SimNat nat_of(const SwarmOptions& options, std::size_t index);
 
 }  // namespace shoal

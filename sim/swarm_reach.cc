@@ -29,14 +29,14 @@ std::string home_of(const SwarmOptions& options, std::size_t index) {
 
 }  // namespace
 
-SimNat Swarm::nat_of(std::size_t index) const {
-  if (!is_unreachable(options_, index)) return {};
-  const bool resets = Rng(options_.seed).fork("resets" + std::to_string(index)).chance(kResetsShare);
-  const std::string home = home_of(options_, index);
+SimNat nat_of(const SwarmOptions& options, std::size_t index) {
+  if (!is_unreachable(options, index)) return {};
+  const bool resets = Rng(options.seed).fork("resets" + std::to_string(index)).chance(kResetsShare);
+  const std::string home = home_of(options, index);
   if (home.empty()) return sim_firewall(resets);
   int place = 2;  // every home begins with the same address
   for (std::size_t other = 0; other < index; ++other)
-    place += is_unreachable(options_, other) && home_of(options_, other) == home;
+    place += is_unreachable(options, other) && home_of(options, other) == home;
   return sim_home(home, "192.168.1." + std::to_string(place) + ":1", resets);
 }
 

@@ -150,7 +150,7 @@ TEST_F(ReaderTest, ARunThatIsOverSaysSo) {
 
 TEST_F(ReaderTest, WhoeverKnowsNoRunHearsNothing) {
   start(options());
-  swarm_->kill_launch_machine();
+  swarm_->kill_launch(true);
   EXPECT_TRUE(wait([this] { return reader_->failure().has_value(); }));
   EXPECT_EQ(reader_->failure()->code, ErrorCode::kUnreachable);
 }

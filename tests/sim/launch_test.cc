@@ -217,7 +217,7 @@ TEST(LaunchTest, APoolOfParkedMicrobatchesIsSaidOnceAndSoIsItsEnd) {
 // A log above its limit cannot be read back, and nobody would know before the resumption.
 TEST(LaunchTest, ALogIsSaidToBeHalfFullAndAtEachFurtherTenthWithWhatIsLeftAndWhatToDo) {
   SwarmOptions options = options_for(400);
-  options.log_bytes_max = 48 << 10;
+  options.log_bytes.max = 48 << 10;
   Swarm swarm(std::move(options));
   ASSERT_TRUE(swarm.run_to_end(300s));
   EXPECT_EQ(told(swarm, "run/trainer.log has 0 MiB of the 0 MiB that can be read back (5"), 1u);

@@ -51,7 +51,7 @@ TEST_F(ReachTest, TheOthersTrainOnWhereHalfOfEachStageCannotBeDialled) {
   swarm.run_for(70s);
   std::set<std::string> homes;
   for (std::size_t i = 0; i < swarm.peers().size(); ++i) {
-    const SimNat nat = swarm.nat_of(i);
+    const SimNat nat = nat_of(swarm.options(), i);
     EXPECT_EQ(nat.dialable(), i < swarm.options().stages) << "one of each stage can";
     homes.insert(nat.home);
     if (!nat.dialable()) {

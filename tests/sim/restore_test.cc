@@ -72,7 +72,7 @@ TEST_P(RestoreTest, EverythingDiesAgainAndAgain) {
     swarm.run_for(3s + 370ms * i);
     if (swarm.finished()) break;
     for (std::size_t peer = 0; peer < swarm.peers().size(); ++peer) swarm.kill_peer(peer, i % 2 == 0);
-    i % 3 == 0 ? swarm.kill_launch_process() : swarm.kill_launch_machine();
+    i % 3 == 0 ? swarm.kill_launch_process() : swarm.kill_launch(true);
     swarm.run_for(1s);
     swarm.resume_launch();
     for (std::size_t peer = 0; peer < swarm.peers().size(); ++peer) {
