@@ -32,8 +32,14 @@ std::vector<Session> who_takes_part(const StageView& view, bool step_round) {
 }
 
 RoundOwners who_owns(const StageView& view, const std::vector<Session>& members) {
-  const std::vector<bool> direct(members.size(), true);
-  const RoundOwners owners = choose_owners(direct, view.blames.apart(members), owners_needed(view.payload));
+  std::vector<bool> direct;
+  for (const Session& session : members)
+    direct.push_back(view.members.at(session)->member.whereabouts.reach == Reach::kDirect);
+  std::vector<std::pair<std::size_t, std::size_t>> apart = view.blames.apart(members);
+  for (std::size_t one = 0; one < direct.size(); ++one)  // neither can dial the other
+    for (std::size_t other = one + 1; other < direct.size(); ++other)
+      if (!direct[one] && !direct[other]) apart.emplace_back(one, other);
+  const RoundOwners owners = choose_owners(direct, apart, owners_needed(view.payload));
   return owners.empty() ? all_own(members.size()) : owners;
 }
 
