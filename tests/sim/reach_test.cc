@@ -39,14 +39,7 @@ class ReachTest : public testing::Test {
   }
 };
 
-// What becomes of a peer that nobody can dial: refused by name, once its patience is over.
-void expect_outcome(const Swarm::HostedPeer& peer) {
-  ASSERT_TRUE(peer.finished && peer.error.has_value());
-  EXPECT_EQ(peer.error->code, ErrorCode::kUnreachable);
-  EXPECT_NE(peer.error->message.find(peer.told), std::string::npos) << peer.error->message;
-}
-
-TEST_F(ReachTest, TheOthersTrainOnWhereHalfOfEachStageCannotBeDialled) {
+TEST_F(ReachTest, AllServeWhereOneOfEachStageCanBeDialled) {
   Swarm swarm(reach_options(RuleId::kDiloco, 1, 100'000, 0.6));
   swarm.run_for(70s);
   std::set<std::string> homes;
@@ -54,11 +47,7 @@ TEST_F(ReachTest, TheOthersTrainOnWhereHalfOfEachStageCannotBeDialled) {
     const SimNat nat = nat_of(swarm.options(), i);
     EXPECT_EQ(nat.dialable(), i < swarm.options().stages) << "one of each stage can";
     homes.insert(nat.home);
-    if (!nat.dialable()) {
-      expect_outcome(*swarm.peers()[i]);
-    } else {
-      EXPECT_TRUE(serves(swarm, i)) << i;
-    }
+    EXPECT_TRUE(serves(swarm, i)) << i;
   }
   EXPECT_GT(homes.size(), 1u);
   EXPECT_EQ(first_broken(check_counting(swarm)), "");
