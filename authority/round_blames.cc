@@ -84,10 +84,13 @@ void RoundBlames::on_abandon(const OpenRound& round, std::size_t owners) {
 
 void RoundBlames::bring_back(std::size_t owners) {
   if (pairs_.empty()) return;
-  std::set<PeerId> present;
-  for (const auto& [session, member] : book_.of(stage_))
-    if (member->ready() && reliable(*member) && !detector_.away(*member)) present.insert(member->member.peer);
-  for (const PeerId& peer : pairs_.bring_back(present, owners, loop_.now()))
+  std::set<PeerId> here, ready;
+  for (const auto& [session, member] : book_.of(stage_)) {
+    if (!member->ready()) continue;
+    ready.insert(member->member.peer);
+    if (reliable(*member) && !detector_.away(*member)) here.insert(member->member.peer);
+  }
+  for (const PeerId& peer : pairs_.bring_back(here, std::move(ready), owners, loop_.now()))
     if (MemberState* member = member_of(peer)) decisions_.show_serving(*member);
 }
 

@@ -23,12 +23,14 @@ std::set<UnreachablePairs::Key> UnreachablePairs::note(std::span<const Blame> bl
   return blamed;
 }
 
-std::size_t UnreachablePairs::meeting_all(const std::set<PeerId>& peers, TimePoint now) const {
+std::size_t UnreachablePairs::meeting_all(const std::set<PeerId>& peers, const std::set<PeerId>& among,
+                                          TimePoint now) const {
   std::set<PeerId> others;
   for (const auto& [key, pair] : pairs_)
     if (pair.unmet(now) && peers.contains(key.first) && peers.contains(key.second))
       others.insert({key.first, key.second});
-  return peers.size() - others.size();
+  return static_cast<std::size_t>(
+      std::ranges::count_if(among, [&](const auto& peer) { return !others.contains(peer); }));
 }
 
 std::vector<UnreachablePairs::Settled> UnreachablePairs::on_attempt_failed(
@@ -46,7 +48,7 @@ std::vector<UnreachablePairs::Settled> UnreachablePairs::on_attempt_failed(
       open[key] = pair.until - now;
   std::vector<Settled> made;
   for (std::set<PeerId> in = members;;) {
-    const bool met = meeting_all(in, now) >= owners;
+    const bool met = meeting_all(in, in, now) >= owners;
     std::map<PeerId, std::pair<std::uint32_t, std::uint32_t>> votes;  // pairs, blames
     for (const auto& [key, rest] : open) {
       const Pair& pair = pairs_.at(key);
@@ -88,13 +90,13 @@ std::vector<UnreachablePairs::Settled> UnreachablePairs::on_attempt_failed(
   return made;
 }
 
-std::vector<PeerId> UnreachablePairs::bring_back(const std::set<PeerId>& present, std::size_t owners, TimePoint now) {
-  std::set<PeerId> all = present, back;
+std::vector<PeerId> UnreachablePairs::bring_back(const std::set<PeerId>& reliable, std::set<PeerId> ready,
+                                                 std::size_t owners, TimePoint now) {
+  std::set<PeerId> back;
   for (const auto& [key, pair] : pairs_)
     if (pair.out && pair.unmet(now)) back.insert(*pair.out);
-  if (back.empty()) return {};
-  all.insert(back.begin(), back.end());
-  if (meeting_all(all, now) < owners) return {};
+  ready.insert(back.begin(), back.end());
+  if (back.empty() || meeting_all(ready, reliable, now) < owners) return {};
   for (auto& [key, pair] : pairs_)
     if (pair.unmet(now)) pair.out.reset();
   return {back.begin(), back.end()};

@@ -55,9 +55,10 @@ class UnreachablePairs {
   // A round was committed; `agreed` had its sum, of which `owners` own parts; `present` are all members of the stage. A
   // trial without the other peer of the pair counts when that is no member any more.
   void on_commit(const std::set<PeerId>& agreed, const std::set<PeerId>& owners, const std::set<PeerId>& present);
-  // Enough of the members `present` meet all others, with them those that rest because they cannot meet somebody: these
+  // Enough of the members `reliable` meet all of `ready`, and those that rest because they cannot meet somebody: these
   // are apart instead, and returned.
-  std::vector<PeerId> bring_back(const std::set<PeerId>& present, std::size_t owners, TimePoint now);
+  std::vector<PeerId> bring_back(const std::set<PeerId>& reliable, std::set<PeerId> ready, std::size_t owners,
+                                 TimePoint now);
   // It left by itself: whoever comes back under this key may have another path.
   void on_left(const PeerId& peer);
   // Its session ended against its will: as long as nobody of a pair is there but the one that was left out, it serves.
@@ -91,8 +92,8 @@ class UnreachablePairs {
   using Key = std::pair<PeerId, PeerId>;  // the lower one first
 
   std::set<Key> note(std::span<const Blame> blames);
-  // So many of these meet all others of them.
-  std::size_t meeting_all(const std::set<PeerId>& peers, TimePoint now) const;
+  // So many of `among`, which are peers of these, meet all others.
+  std::size_t meeting_all(const std::set<PeerId>& peers, const std::set<PeerId>& among, TimePoint now) const;
   void make_room();
 
   std::map<Key, Pair> pairs_;

@@ -121,9 +121,9 @@ std::uint64_t inner_steps_of_run(const RunConfig& c) {
 
 std::string training_line(const RunConfig& c) {
   const std::uint64_t steps = inner_steps_of_run(c);
-  return std::to_string(step_targets(c)) + " targets a step of all replicas, " +
-         (steps > 0 ? std::to_string(steps) + " steps, " : "") + "peak rate " + formatted("%.4g", c.optimizer.lr) +
-         ", warm-up of " + std::to_string(c.schedule.warmup_tokens) + " tokens";
+  return std::to_string(step_targets(c)) + " targets a step of all replicas, " + std::to_string(c.data.sequences) +
+         " sequences a microbatch, " + (steps > 0 ? std::to_string(steps) + " steps, " : "") + "peak rate " +
+         formatted("%.4g", c.optimizer.lr) + ", warm-up of " + std::to_string(c.schedule.warmup_tokens) + " tokens";
 }
 
 std::optional<std::string> few_steps_warning(const RunConfig& c) {

@@ -25,6 +25,7 @@ void Reachability::admitted() {
 
 void Reachability::link_down() {
   answered_ = false;
+  pause_.reset();
   next_query_.reset();
 }
 
@@ -54,7 +55,7 @@ bool Reachability::take_query(TimePoint now, const Whereabouts& told) {
 
 std::optional<std::string> Reachability::answered(TimePoint now, const ReachAnswer& answer) {
   answered_ = true;
-  next_query_ = now + kAskAgain;
+  next_query_ = now + pause_.next();
   if (answer.reach == Reach::kDirect) return std::nullopt;
   const std::string who = answer.reach == Reach::kLocal ? "its neighbours alone dial it" : "nobody dials it";
   return unless_told("reach: " + std::string(name_of(answer.reach)) + " (" + answer.reason + "): " + who +

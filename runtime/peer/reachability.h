@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "common/backoff.h"
 #include "common/result.h"
 #include "common/time.h"
 #include "transport/messages.h"
@@ -15,8 +16,8 @@ namespace shoal {
 
 class Reachability {
  public:
-  // To be dialled again: after the answer, and before there was one.
-  static constexpr Duration kAskAgain = 600s, kAskSoon = 5s;
+  // To be dialled again: soon, for what failed may be over by then, and in pauses that double up to the other.
+  static constexpr Duration kAskSoon = 5s, kAskAgain = 600s;
 
   void admitted();
   bool ever_admitted() const { return ever_admitted_; }
@@ -44,6 +45,7 @@ class Reachability {
   std::optional<Whereabouts> found_;  // as the list says
   std::string told_;                  // of our reach
   bool answered_ = false;
+  Backoff pause_{kAskSoon, kAskAgain};
   std::optional<TimePoint> next_query_;
   bool wait_told_ = false;
   std::string why_;

@@ -6,10 +6,9 @@ namespace {
 
 class AuthorityReachTest : public AuthorityTest {
  protected:
-  void join_at(std::uint64_t n, Whereabouts found, std::optional<StageId> wish = {}) {
+  void join_at(std::uint64_t n, Whereabouts found) {
     JoinRequest request;
     request.whereabouts = std::move(found);
-    request.wish = wish;
     join(n, request);
   }
   Whereabouts whereabouts_of(std::uint64_t n) const {
@@ -70,10 +69,9 @@ TEST_F(AuthorityReachTest, ReachOutlivesTheProcessAndACompactedLog) {
 }
 
 TEST_F(AuthorityReachTest, AKnockIsPassedOnBetweenMembersOnceASecond) {
-  options.stages = 4;
   boot();
-  join_at(1, somewhere, StageId(0));
-  join_at(2, nowhere, StageId(1));
+  join_at(1, somewhere);
+  join_at(2, nowhere);
   sent.clear();
   for (int i = 0; i < 3; ++i) knock(1, 2);
   ASSERT_EQ(sent_to<Knock>(2).size(), 1u);

@@ -136,9 +136,11 @@ TEST_F(UnreachablePairsTest, ARoundOfLargePartsNeedsMoreThanOneThatMeetsAll) {
 TEST_F(UnreachablePairsTest, WhoRestsComesBackWithAMemberThatMeetsAll) {
   for (int i = 0; i < 2; ++i) fail({{1, 2}, {2, 1}}, {{2, 20}});
   ASSERT_TRUE(rests(1));
-  EXPECT_TRUE(book.bring_back(peers({2}), 1, now).empty());
-  EXPECT_TRUE(book.bring_back(peers({2, 3}), 2, now).empty());
-  EXPECT_EQ(book.bring_back(peers({2, 3}), 1, now), std::vector<PeerId>{peer_of(1)});
+  EXPECT_TRUE(book.bring_back(peers({1, 2}), peers({1, 2}), 1, now).empty());
+  EXPECT_TRUE(book.bring_back(peers({1}), peers({1, 2}), 1, now).empty()) << "the other is away";
+  EXPECT_TRUE(book.bring_back(peers({1, 2}), peers({1, 2, 3}), 1, now).empty()) << "the third is away";
+  EXPECT_TRUE(book.bring_back(peers({2, 3}), peers({2, 3}), 2, now).empty()) << "its parts are too large";
+  EXPECT_EQ(book.bring_back(peers({2, 3}), peers({2, 3}), 1, now), std::vector<PeerId>{peer_of(1)});
   EXPECT_FALSE(rests(1) || doubted(1));
   EXPECT_EQ(book.apart(now).size(), 1u);
   EXPECT_EQ(fail({{1, 2}, {2, 1}}, {{2, 20}}), std::vector<PeerId>{peer_of(1)}) << "the third is gone";
@@ -149,7 +151,7 @@ TEST_F(UnreachablePairsTest, WhoSendsWhatCannotBeUsedIsLeftOutWhoeverMeetsAll) {
   const auto none = [](const PeerId&) { return 0u; };
   for (int i = 0; i < 2; ++i) book.on_attempt_failed(blames, peers({1, 2, 3, 4}), 1, none, now);
   EXPECT_TRUE(rests(2));
-  EXPECT_TRUE(book.bring_back(peers({1, 3, 4}), 1, now).empty());
+  EXPECT_TRUE(book.bring_back(peers({1, 3, 4}), peers({1, 3, 4}), 1, now).empty());
   EXPECT_TRUE(book.apart(now).empty());
 }
 

@@ -213,8 +213,8 @@ class Rogue final : private Transport::Listener {
     }
     report.weight = settled_.size() * targets_;
     send(authority(), report);
-    for (std::size_t i = 0; i < open.members.size(); ++i) {
-      const auto to = peers_.find(open.members[i]);
+    for (std::size_t i = 0; i < open.owners.size(); ++i) {
+      const auto to = peers_.find(open.members.at(open.owners[i]));
       if (to == peers_.end() || to->first == session_) continue;
       RoundPart part;
       part.stage = open.stage;
@@ -222,7 +222,7 @@ class Rogue final : private Transport::Listener {
       part.part = static_cast<std::uint16_t>(i);
       part.weight = report.weight;
       part.tag = report.tag;
-      send(to->second, std::move(part), tensors_->round_part(open.members.size(), i, kPoisonPart));
+      send(to->second, std::move(part), tensors_->round_part(open.owners.size(), i, kPoisonPart));
       ++poisoned_parts_;
     }
   }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "transport/limits.h"
+
 namespace shoal {
 namespace {
 

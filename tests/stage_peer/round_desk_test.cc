@@ -7,6 +7,7 @@
 #include "runtime/stage_peer/entry_desk.h"
 #include "sim/sim_loop.h"
 #include "stages/integer_executor.h"
+#include "sync/round_owners.h"
 #include "tests/sync/sync_fixtures.h"
 
 namespace shoal {
@@ -34,6 +35,7 @@ class RoundDeskTest : public testing::Test, private StagePeerOwner, private Link
     open.rule = static_cast<std::uint8_t>(rule);
     open.step = StepId(traits_of(rule).every_step ? 1 : 0);
     for (const std::uint64_t n : members) open.members.push_back(test::session_of(n));
+    open.owners = all_own(members.size());
     open.budget_ms = 1000;
     return open;
   }
