@@ -31,6 +31,7 @@ struct Outlook {
   std::vector<Worker> workers;  // each with a speed
   std::vector<double> rates;
   std::vector<std::size_t> serving;  // workers of each stage
+  std::vector<std::size_t> direct;   // of these
 
   double share(const Worker& worker, StageId stage) const { return *worker.speed / stages[stage.value].work; }
 };
@@ -46,6 +47,12 @@ bool may_spare(std::size_t serving, std::size_t there) {
   return serving > kMembersFirst || (serving > 1 && serving > there);
 }
 
+// Its stage keeps a member that can be dialled; one that nobody can dial meets somebody there, or is the first.
+bool meets_after(const Worker& worker, const Outlook& at, StageId to) {
+  if (worker.direct) return at.direct[worker.stage.value] > 1;
+  return at.direct[to.value] > 0 || at.serving[to.value] == 0;
+}
+
 // The move to the weakest stage after which the sorted rates are largest; none: no move makes them larger.
 std::optional<NextMove> best_step(const Outlook& at) {
   const auto reachable = [&](const StageLoad& stage) { return stage.reached && !stage.closed; };
@@ -58,7 +65,7 @@ std::optional<NextMove> best_step(const Outlook& at) {
   for (std::size_t i = 0; i < at.workers.size(); ++i) {
     const Worker& worker = at.workers[i];
     if (!worker.movable || worker.stage == *to || at.stages[worker.stage.value].closed ||
-        !may_spare(at.serving[worker.stage.value], at.serving[to->value]))
+        !may_spare(at.serving[worker.stage.value], at.serving[to->value]) || !meets_after(worker, at, *to))
       continue;
     std::vector<double> rates = at.rates;
     rates[worker.stage.value] -= at.share(worker, worker.stage);
@@ -98,11 +105,13 @@ std::optional<PlannedMove> plan_move(std::span<const StageLoad> stages, std::spa
   Outlook at{.stages = stages,
              .workers = {workers.begin(), workers.end()},
              .rates = stage_rates(stages, workers),
-             .serving = std::vector<std::size_t>(stages.size(), 0)};
+             .serving = std::vector<std::size_t>(stages.size(), 0),
+             .direct = std::vector<std::size_t>(stages.size(), 0)};
   const double mean = mean_speed(workers);
   for (Worker& worker : at.workers) {
     worker.speed = worker.speed.value_or(mean);
     ++at.serving[worker.stage.value];
+    at.direct[worker.stage.value] += worker.direct;
   }
   const double now = weakest(at.rates), horizon = seconds_of(options.horizon), away = seconds_of(options.away);
   double best_gain = 0;
@@ -114,6 +123,8 @@ std::optional<PlannedMove> plan_move(std::span<const StageLoad> stages, std::spa
     if (!first) first = PlannedMove{mover.session, mover.peer, mover.stage, step->to, now, now, 1};
     --at.serving[mover.stage.value];
     ++at.serving[step->to.value];
+    at.direct[mover.stage.value] -= mover.direct;
+    at.direct[step->to.value] += mover.direct;
     mover.stage = step->to;
     mover.movable = false;  // one move each, so that no sequence goes round in a circle
     at.rates = step->rates;

@@ -29,6 +29,7 @@ struct Worker {
   StageId stage;
   std::optional<double> speed;  // work a second; none: not measured yet, as fast as the others are in the mean
   bool movable = false;         // it serves, its owner named no stage, and it may be asked again
+  bool direct = true;           // others can dial it
 };
 
 struct MoveOptions {
@@ -56,8 +57,9 @@ std::vector<double> stage_rates(std::span<const StageLoad> stages, std::span<con
 // The first move of the best sequence: each goes to the weakest stage that can be reached, from where it is missed
 // least, as long as the sorted rates become larger; of its beginnings the one that gains most over the horizon, of
 // which its moves take their time, one after the other. None: no sequence brings gain_min within it. A stage is not
-// left with fewer than kMembersFirst (planner.h) nor ever with nobody, unless the other one has still fewer. Bounds:
-// kMovesAhead moves looked ahead, each of O(workers x stages log stages).
+// left with fewer than kMembersFirst (planner.h) nor ever with nobody, unless the other one has still fewer; nor
+// without a member that can be dialled; one that cannot goes only where another can, or nobody is: two such never meet.
+// Bounds: kMovesAhead moves looked ahead, each of O(workers x stages log stages).
 inline constexpr std::size_t kMovesAhead = 8;
 std::optional<PlannedMove> plan_move(std::span<const StageLoad> stages, std::span<const Worker> workers,
                                      const MoveOptions& options);

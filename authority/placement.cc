@@ -37,6 +37,7 @@ std::vector<Worker> Placement::workers_without(const PeerId& peer, std::span<con
   for (const auto& [session, member] : book_.members()) {
     if (member.member.peer == peer || member.leaves() || !detector_.makes_progress(member)) continue;
     Worker worker{.session = session, .peer = member.member.peer, .stage = member.stage, .speed = {}};
+    worker.direct = member.member.whereabouts.reach == Reach::kDirect;
     const bool settled = member.member.serving && loop_.now() - member.shown.since >= Moves::kSettled;
     const Capacity& capacity = member.said.capacity;
     const std::uint64_t us = std::uint64_t{capacity.forward_us.value_or(0)} + capacity.backward_us.value_or(0);
@@ -65,7 +66,10 @@ std::vector<StageSupply> Placement::supply_without(const PeerId& peer) const {
   for (const auto& [session, member] : book_.members()) {
     if (member.member.peer == peer) continue;
     StageSupply& of = supply[member.stage.value];
-    of.members += detector_.makes_progress(member) ? 1 : 0;
+    if (detector_.makes_progress(member)) {
+      ++of.members;
+      of.direct = of.direct || member.member.whereabouts.reach == Reach::kDirect;
+    }
     of.serving += member.member.serving ? 1 : 0;
   }
   return supply;

@@ -22,6 +22,7 @@ bool others_have_members(std::span<const StageSupply> stages, StageId chosen) {
 JoinWish wish_of(const JoinRequest& request, const RecentCommits* recent) {
   JoinWish wish;
   wish.stage = request.wish;
+  wish.direct = request.whereabouts.reach == Reach::kDirect;
   if (!request.held_stage || request.held.empty()) return wish;
   wish.held_stage = request.held_stage;
   auto chosen = request.held.begin();
@@ -55,8 +56,10 @@ Result<StageChoice> choose_stage(std::span<const StageSupply> stages, const Join
     return StageChoice{*wish.stage, wish.of_layout ? "as the layout has it" : "as asked for"};
   if (held != stages.end() && others_have_members(stages, held->stage))
     return StageChoice{held->stage, "it holds the last committed state"};
-  const auto rank = [](const StageSupply& supply) {
-    return std::tuple(std::min(supply.members, kMembersFirst), supply.rate, supply.members, supply.stage);
+  const auto rank = [&](const StageSupply& supply) {
+    const bool meets_nobody = !wish.direct && supply.members > 0 && !supply.direct;
+    return std::tuple(meets_nobody, std::min(supply.members, kMembersFirst), wish.direct && supply.direct, supply.rate,
+                      supply.members, supply.stage);
   };
   const auto weakest = std::min_element(stages.begin(), stages.end(),
                                         [&](const StageSupply& a, const StageSupply& b) { return rank(a) < rank(b); });

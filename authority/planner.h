@@ -17,6 +17,7 @@ struct StageSupply {
   StageId stage;
   std::size_t members = 0;  // that serve, or are on the way there and not longer than others were
   std::size_t serving = 0;
+  bool direct = false;   // one of the members can be dialled
   double rate = 0;       // microbatches a second that its members can compute (authority/move_plan.h)
   bool secured = false;  // a round of it was committed: its state is version/digest and nothing else
   Version version;
@@ -26,6 +27,7 @@ struct StageSupply {
 struct JoinWish {
   std::optional<StageId> stage;  // what its owner asked for, or else the layout
   bool of_layout = false;
+  bool direct = true;  // others can dial the joiner
   // Anchor that the joiner still holds from an earlier session.
   std::optional<StageId> held_stage;
   Version held_version;
@@ -52,8 +54,10 @@ inline constexpr std::size_t kMembersFirst = 2;  // with so many a stage survive
 //      the stage could go back to: only it can bring it back;
 //   2. the wish, if no other stage stays without members, or its stage has none either;
 //   3. the stage whose last committed state it holds, under the same condition (it need not fetch);
-//   4. the one that it helps most: the fewest members up to kMembersFirst, then the lowest rate, then the fewest
-//      members, then the lowest stage.
+//   4. the one that it helps most: for a joiner that nobody can dial one without members or where it meets somebody,
+//   who
+//      can be dialled; the fewest members up to kMembersFirst; for one that can be dialled a stage without such a
+//      member; then the lowest rate, then the fewest members, then the lowest stage.
 // Never leaves a stage empty that it could fill. ERRORS: kInput (a wish beyond the run's stages; no stages).
 Result<StageChoice> choose_stage(std::span<const StageSupply> stages, const JoinWish& wish);
 

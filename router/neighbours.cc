@@ -53,12 +53,18 @@ Result<TransferId> Neighbours::send_to(const Session& to, Message message, std::
   if (!peer) return make_error(ErrorCode::kUnreachable, "session " + short_name(to) + " is no member");
   const auto remote = links_.remote(*peer);
   if (remote && remote->session != to) return make_error(ErrorCode::kStale, "session " + short_name(to) + " is over");
-  if (!links_.reaches(*peer)) reverse_.knock(to);
+  reach(*peer);
   return links_.send(*peer, std::move(message), std::move(frames));
 }
 
 void Neighbours::send(const Session& to, Message message) {
   if (const auto sent = send_to(to, std::move(message), {}); !sent.ok()) log_debug("not sent: ", sent.error().message);
+}
+
+bool Neighbours::reach(const PeerId& peer) {
+  if (links_.reaches(peer)) return true;
+  if (const auto session = roster_.session_of(peer)) reverse_.knock(*session);
+  return false;
 }
 
 std::uint64_t Neighbours::ahead_of(const Session& to, TransferId transfer) const {
@@ -78,18 +84,10 @@ void Neighbours::drop(const Session& to, TransferId transfer) {
 
 // ---- how they are ----
 
-bool Neighbours::reaches(const Session& session) const {
-  const auto peer = roster_.peer_of(session);
-  return peer && links_.reaches(*peer);
-}
-
 std::vector<Session> Neighbours::candidates(StageId stage, TimePoint now) {
   std::vector<Session> result, reached;
   for (const Session& session : roster_.serving(stage)) {
-    if (!reaches(session)) {
-      reverse_.knock(session);
-      continue;
-    }
+    if (const auto peer = roster_.peer_of(session); !peer || !reach(*peer)) continue;
     reached.push_back(session);
     const auto why = health_.why_not(session, now);
     if (why != WhyNot::kDown && why != WhyNot::kUnfit) result.push_back(session);
@@ -141,7 +139,8 @@ bool Neighbours::is_last(const Session& session, TimePoint now) const {
   const std::vector<Session>& serving = roster_.serving(*stage);
   return std::none_of(serving.begin(), serving.end(), [&](const Session& other) {
     const auto why = health_.why_not(other, now);
-    return other != session && why != WhyNot::kDown && why != WhyNot::kUnfit && reaches(other);
+    const auto peer = roster_.peer_of(other);
+    return other != session && why != WhyNot::kDown && why != WhyNot::kUnfit && peer && links_.reaches(*peer);
   });
 }
 

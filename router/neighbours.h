@@ -48,7 +48,8 @@ class Neighbours {
   // ERRORS: kUnreachable (no member), kStale (another session answers there), and those of Links::send.
   Result<TransferId> send_to(const Session& to, Message message, std::vector<Bytes> frames);
   void send(const Session& to, Message message);
-  void drop(const Session& to, TransferId transfer);                     // of ours
+  bool reach(const PeerId& peer);                     // whether a message can go there; else it is knocked at
+  void drop(const Session& to, TransferId transfer);  // of ours
   std::uint64_t ahead_of(const Session& to, TransferId transfer) const;  // as Links::ahead_of
   // Whether frames of ours went on leaving our own queue since `ahead` was told of them, which becomes what it is now:
   // that time is not the peer's.
@@ -78,7 +79,6 @@ class Neighbours {
   HopRates& rates() { return rates_; }
 
  private:
-  bool reaches(const Session& session) const;
   double line_rate(const Session& session) const;  // bytes a second; 0: it is down or was not measured
   void measure_links(const std::vector<Session>& sessions, TimePoint now);
 

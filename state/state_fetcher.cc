@@ -89,7 +89,11 @@ struct StateFetcher::State {
     drop_image();
   }
 
-  bool passed_over(const PeerId& donor) const { return late.contains(donor) && late.size() < donors.size(); }
+  // Who can be asked and is not among `these`.
+  bool has_other_than(const auto& these) const {
+    return std::ranges::any_of(donors, [&](const PeerId& one) { return !these.contains(one) && host.reaches(one); });
+  }
+  bool passed_over(const PeerId& donor) const { return late.contains(donor) && has_other_than(late); }
 
   void drop_image() {
     offering.clear();
@@ -124,7 +128,9 @@ struct StateFetcher::State {
     ask_chunks();
     if (offering.empty() && ++queries % 5 == 0)
       host.on_waiting(donors.empty() ? "nobody serves the stage that could give its state"
-                                     : "no member offers version " + std::to_string(version.value) + " yet");
+                      : has_other_than(std::set<PeerId>())
+                          ? "no member offers version " + std::to_string(version.value) + " yet"
+                          : "members have the stage's state, and there is no way to them from here");
   }
 
   std::uint64_t arrived() const {
@@ -154,7 +160,7 @@ struct StateFetcher::State {
 
   void query_donors() {
     for (const PeerId& donor : donors)
-      if (!offering.count(donor) && !refused.count(donor) && !passed_over(donor))
+      if (!offering.count(donor) && !refused.count(donor) && !passed_over(donor) && host.reaches(donor))
         host.send(donor, StateQuery{stage, version});
   }
 
@@ -270,7 +276,7 @@ struct StateFetcher::State {
       // Some donor lied or is broken, and without the leaves' digests we cannot say which.
       refused = offering;
       drop_image();
-      if (refused.size() >= donors.size()) refused.clear();
+      if (!has_other_than(refused)) refused.clear();
       return host.on_waiting("the state that was fetched does not have the committed digest; fetching again");
     }
     active = false;

@@ -75,6 +75,7 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   void send(const PeerId& to, Message message, std::vector<Bytes> frames) override;
   // FetcherHost
   void send(const PeerId& to, Message message) override { send(to, std::move(message), {}); }
+  bool reaches(const PeerId& donor) override { return peer_->reaches(donor); }
   void on_progress(std::uint64_t bytes, std::uint64_t total) override;
   std::uint64_t received(const PeerId& donor) const override { return env_.transport.stats(donor).received_bytes; }
   std::uint64_t arrived(const PeerId& donor, const Chunk& chunk) const override;

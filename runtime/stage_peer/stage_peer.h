@@ -71,6 +71,7 @@ class StagePeer final {
   PeerFigures figures() const;               // of the session
   std::vector<RefusedMicrobatch> refused();  // as in Beat
   const Neighbours& neighbours() const { return neighbours_; }
+  bool reaches(const PeerId& peer) { return neighbours_.reach(peer); }
   const Courier& courier() const { return courier_; }
   const Ledger& ledger() const { return ledger_; }
   const Windows& windows() const { return windows_; }

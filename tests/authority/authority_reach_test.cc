@@ -40,6 +40,22 @@ TEST_F(AuthorityReachTest, WhomNobodyDialledIsAMemberAndIsRaisedLater) {
   EXPECT_EQ(authority->members().epoch, epoch) << "nothing changed";
 }
 
+TEST_F(AuthorityReachTest, JoinersGoWhereTheyMeetAMemberOrAreMet) {
+  options.stages = 2;
+  boot();
+  const auto stage_of = [&](std::uint64_t n) { return sent_to<JoinAnswer>(n).back().stage; };
+  join_at(1, nowhere, StageId(0));
+  join_at(2, somewhere, StageId(1));
+  join_at(3, nowhere);
+  EXPECT_EQ(stage_of(3), StageId(1)) << "1 could give it no state";
+  join_at(4, nowhere, StageId(0));
+  authority->on_reach(session_of(1), somewhere);
+  authority->on_reach(session_of(2), nowhere);
+  settle();
+  join_at(5, somewhere);
+  EXPECT_EQ(stage_of(5), StageId(1)) << "nobody there can be dialled any more";
+}
+
 TEST_F(AuthorityReachTest, ReachOutlivesTheProcessAndACompactedLog) {
   boot();
   join_at(1, nowhere);

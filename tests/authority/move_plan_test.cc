@@ -121,6 +121,32 @@ TEST(MovePlanTest, NeverTheLastOfAStageNorWhoMayNotNorToOrFromAClosedOne) {
   EXPECT_FALSE(plan_move(stages(2), all, {}));
 }
 
+TEST(MovePlanTest, NeverTheLastThatCanBeDialledNorWhoCannotToWhereNobodyCan) {
+  auto all = workers({{1, 1, 1}, {1}});
+  for (const std::size_t i : {1u, 2u}) all[i].direct = false;
+  const auto of_none = plan_move(stages(2), all, {});
+  ASSERT_TRUE(of_none);
+  EXPECT_NE(of_none->session, all[0].session) << "the others of its stage would never meet";
+  all[1].movable = all[2].movable = false;
+  EXPECT_FALSE(plan_move(stages(2), all, {}));
+  all[1].direct = true;
+  EXPECT_TRUE(plan_move(stages(2), all, {}));
+  all[0].movable = false;
+  all[2].movable = true;
+  all[3].direct = false;
+  EXPECT_FALSE(plan_move(stages(2), all, {})) << "nobody there could give it the state";
+  all.pop_back();
+  EXPECT_TRUE(plan_move(stages(2), all, {})) << "the first of its stage needs nobody's";
+}
+
+TEST(MovePlanTest, TheMovesThatFollowKeepOneThatCanBeDialledToo) {
+  auto all = workers({{1, 1, 1, 1, 1, 1}, {1}});
+  for (const std::size_t i : {2u, 3u, 4u, 5u}) all[i].direct = all[i].movable = false;
+  const auto move = plan_move(stages(2), all, {});
+  ASSERT_TRUE(move);
+  EXPECT_EQ(move->moves, 1u);
+}
+
 TEST(MovePlanTest, AnEmptyStageThatCanBeReachedIsFilled) {
   const auto move = plan_move(stages(3), workers({{1, 1}, {1}, {}}), {});
   ASSERT_TRUE(move);

@@ -35,6 +35,31 @@ TEST(PlannerTest, ChoosesAnEmptyStageThenTheLowestRateThenFewestMembersThenTheLo
   EXPECT_EQ(choose_stage(std::vector{supply(0, 2, 5), supply(1, 2, 5)}, {})->stage, StageId(0));
 }
 
+StageSupply with_direct(StageSupply supply) {
+  supply.direct = true;
+  return supply;
+}
+
+TEST(PlannerTest, WhoCanBeDialledGoesWhereNobodyCanBehindTheFirstTwoOfAStage) {
+  EXPECT_EQ(choose_stage(std::vector{with_direct(supply(0, 2, 1)), supply(1, 2, 9)}, {})->stage, StageId(1));
+  EXPECT_EQ(choose_stage(std::vector{with_direct(supply(0, 1)), supply(1, 2)}, {})->stage, StageId(0));
+  EXPECT_EQ(choose_stage(std::vector{with_direct(supply(0, 2, 2)), with_direct(supply(1, 3, 1))}, {})->stage,
+            StageId(1));
+}
+
+TEST(PlannerTest, WhoCannotBeDialledGoesWhereItMeetsSomebodyOrIsTheFirst) {
+  JoinRequest request;
+  request.whereabouts.reach = Reach::kNone;
+  const JoinWish nobody_dials_it = wish_of(request, nullptr);
+  const auto chosen = [&](const std::vector<StageSupply>& stages) {
+    return choose_stage(stages, nobody_dials_it)->stage;
+  };
+  EXPECT_EQ(chosen({supply(0, 1, 1), with_direct(supply(1, 3, 9))}), StageId(1)) << "nobody could give it the state";
+  EXPECT_EQ(chosen({with_direct(supply(0, 1)), supply(1, 0)}), StageId(1));
+  EXPECT_EQ(chosen({supply(0, 2), supply(1, 1)}), StageId(1)) << "one that can be dialled comes later";
+  EXPECT_EQ(chosen({with_direct(supply(0, 2, 5)), with_direct(supply(1, 2, 4))}), StageId(1));
+}
+
 TEST(PlannerTest, GrantsAWishOnlyIfNoOtherStageStaysEmpty) {
   JoinWish wish;
   wish.stage = StageId(0);

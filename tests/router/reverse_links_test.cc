@@ -100,6 +100,10 @@ TEST(ReverseLinksTest, ItKnocksWhereItHasNoWayToOnceASecond) {
   links.without_a_way.erase(peer_at(4));
   EXPECT_EQ(dialable.candidates(StageId(1), kBegin), (std::vector<Session>{session(4), session(6)}));
   EXPECT_EQ(links.knocks.back(), session(5));
+  dialable.tick(kBegin + 2 * ReverseLinks::kKnockPause);
+  EXPECT_TRUE(dialable.reach(peer_at(4)));
+  EXPECT_FALSE(dialable.reach(peer_at(5)));
+  EXPECT_EQ(links.knocks.size(), 4u) << "also for a message of others than hops";
   links.without_a_way = {peer_at(4), peer_at(5), peer_at(6)};
   EXPECT_TRUE(dialable.candidates(StageId(1), kBegin).empty()) << "nobody is asked over no way";
   links.dialled.clear();

@@ -80,6 +80,45 @@ TEST_F(TransferTest, GoesOnWithAnotherDonorWhenOneDiesInTheMiddle) {
   EXPECT_LE(donors[0]->chunks_asked + donors[1]->chunks_asked, 9 + 4) << "what was fetched is kept";
 }
 
+// Of two members that nobody can dial each needs another one.
+TEST_F(TransferTest, ADonorWithoutAWayIsNeitherAskedNorWaitedFor) {
+  const Bytes image = big_image(1, 7, 2);
+  Donor& donor = add(1, image);
+  add(2, image);
+  unreached = {donors[1]->self};
+  bool went = false;
+  when_chunk = [&](const Chunk&) {
+    if (!std::exchange(went, true)) fetcher.on_donor_down(donor.self);  // before it gave any
+  };
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  ASSERT_TRUE(run_until_fetched(4s)) << "nobody else can be asked: it is asked again at once";
+  EXPECT_EQ(donors[1]->chunks_asked, 0);
+}
+
+TEST_F(TransferTest, WhereNoDonorHasAWayThatIsSaidUntilOneHas) {
+  const Bytes image = big_image(1, 7, 2);
+  unreached = {add(1, image).self};
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  loop.run_for(6s);
+  ASSERT_EQ(waiting.size(), 1u);
+  EXPECT_NE(waiting[0].find("no way to them"), std::string::npos);
+  unreached.clear();
+  EXPECT_TRUE(run_until_fetched(4s));
+}
+
+// Else the only one that can be asked would be left out for ever.
+TEST_F(TransferTest, WhoGaveAFalseImageIsAskedAgainWhereTheOthersHaveNoWay) {
+  const Bytes image = big_image(1, 7, 5);
+  add(1, image).lies = true;
+  add(2, image);
+  unreached = {donors[1]->self};
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  ASSERT_TRUE(loop.run_until_true([&] { return !waiting.empty(); }, loop.now() + 10s));
+  const int asked = donors[0]->chunks_asked;
+  loop.run_for(3s);
+  EXPECT_GT(donors[0]->chunks_asked, asked);
+}
+
 TEST_F(TransferTest, IgnoresOffersOfAnythingElseThanTheCommittedDigest) {
   const Bytes image = big_image(1, 7, 3), other = big_image(1, 7, 4), older = big_image(1, 6, 3);
   add(1, other);

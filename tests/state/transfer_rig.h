@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "common/bulk_bytes.h"
@@ -81,7 +82,9 @@ class TransferTest : public testing::Test, public FetcherHost {
     donors.back()->image = image;
     return *donors.back();
   }
+  bool reaches(const PeerId& donor) override { return !unreached.contains(donor); }
   void send(const PeerId& to, Message message) override {
+    EXPECT_TRUE(reaches(to));
     loop.after(10ms, [this, to, message] {
       for (const auto& donor : donors) {
         if (donor->self != to || !donor->up) continue;
@@ -135,6 +138,7 @@ class TransferTest : public testing::Test, public FetcherHost {
 
   SimLoop loop;
   std::vector<std::unique_ptr<Donor>> donors;
+  std::set<PeerId> unreached;
   StateFetcher fetcher;
   Bytes fetched;
   std::uint64_t progress = 0;
