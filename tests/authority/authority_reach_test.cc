@@ -6,8 +6,9 @@ namespace {
 
 class AuthorityReachTest : public AuthorityTest {
  protected:
-  void join_at(std::uint64_t n, Whereabouts found) {
+  void join_at(std::uint64_t n, Whereabouts found, std::optional<StageId> wish = {}) {
     JoinRequest request;
+    request.wish = wish;
     request.whereabouts = std::move(found);
     join(n, request);
   }
