@@ -261,6 +261,7 @@ TYPED_TEST_P(TransportContract, WhatTheListSaysIsDialledAndNotWhatAHelloSays) {
   ASSERT_TRUE(this->send(0, 1, Goodbye{}).ok());
   ASSERT_TRUE(this->until([&] { return count_of<Goodbye>(this->end[1].log) == 1; }));
   this->end[1].transport->close(this->lab.peer(0), "to dial it");
+  ASSERT_TRUE(this->until([&] { return this->end[0].log.downs.size() == 1 && this->end[1].log.downs.size() == 1; }));
   ASSERT_TRUE(this->until([&] { return this->send(1, 0, Goodbye{}).ok(); }));
   ASSERT_TRUE(this->until([&] { return count_of<Goodbye>(this->end[0].log) == 1; }));
 }
