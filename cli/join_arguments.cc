@@ -12,7 +12,7 @@ void add_join_options(Command& command, JoinArguments& arguments) {
   command.add_option("ticket", arguments.ticket, "what `shoal launch` printed").required().type_name("TICKET");
   command
       .add_option("--listen", arguments.listen,
-                  "where to listen (default: 0.0.0.0:0, any port; [::]:0 where the way to the run is IPv6)")
+                  "where to listen (default: any port of 0.0.0.0, or of [::] on a machine with IPv6)")
       .type_name("HOST:PORT");
   command
       .add_option("--advertise", arguments.advertise,

@@ -5,6 +5,7 @@
 #include "cli/program.h"
 #include "common/log.h"
 #include "common/os/file_storage.h"
+#include "common/os/own_addresses.h"
 #include "common/program/outcome.h"
 #include "dht/record.h"
 #include "layout/peer_list.h"
@@ -25,7 +26,9 @@ void add_launch_options(Command& command, LaunchArguments& arguments) {
       .type_name("RUN.toml");
   command.add_option("--dir", arguments.folder, "folder of the run's key, logs and manifest (default: NAME.run)")
       .type_name("DIR");
-  command.add_option("--listen", arguments.listen, "where to listen, TCP and UDP (default: 0.0.0.0:0, any port)")
+  command
+      .add_option("--listen", arguments.listen,
+                  "where to listen, TCP and UDP (default: any port of 0.0.0.0, or of [::] on a machine with IPv6)")
       .type_name("HOST:PORT");
   command
       .add_option("--advertise", arguments.advertise,
@@ -118,7 +121,7 @@ std::string listen_address(const LaunchArguments& arguments) {
     if (const auto kept = read_file(arguments.folder + kListenFile, kListenBytesMax); kept.ok())
       return {reinterpret_cast<const char*>(kept->data()), kept->size()};
   }
-  return "0.0.0.0:0";
+  return listen_toward({});
 }
 
 std::uint32_t network_of(const LaunchArguments& arguments, const RunId& run) {

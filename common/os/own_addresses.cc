@@ -89,6 +89,8 @@ std::vector<std::string> interface_hosts(bool v6) {
   return hosts;
 }
 
+bool is_v6(const std::string& host) { return host.find(':') != std::string::npos; }
+
 // The host of "host:port", where port may be 0.
 std::string host_of(const std::string& address) {
   std::string host = address.substr(0, address.rfind(':'));
@@ -114,9 +116,8 @@ Result<std::string> resolved_address(const std::string& address, bool v6) {
 }
 
 std::string listen_toward(const std::vector<std::string>& toward) {
-  const std::vector<std::string> sources = sources_toward(toward);
-  const bool v6 = std::any_of(sources.begin(), sources.end(),
-                              [](const std::string& host) { return host.find(':') != std::string::npos; });
+  const bool v6 =
+      std::ranges::any_of(sources_toward(toward), is_v6) || std::ranges::any_of(interface_hosts(true), is_v6);
   return v6 ? "[::]:0" : "0.0.0.0:0";
 }
 
@@ -141,6 +142,10 @@ Result<std::vector<std::string>> own_addresses(const std::string& listening, con
     if (!is_any(bound.host)) hosts = {bound.host};
     if (hosts.empty()) hosts = sources_toward(toward);
     if (hosts.empty()) hosts = interface_hosts(bound.host == "::");
+    if (bound.host == "::" && !std::ranges::all_of(hosts, is_loopback) && std::ranges::none_of(hosts, is_v6)) {
+      const std::vector<std::string> others = interface_hosts(true);  // a machine may have no other family
+      if (const auto one = std::ranges::find_if(others, is_v6); one != others.end()) hosts.push_back(*one);
+    }
     if (hosts.empty()) hosts = {"127.0.0.1"};
   }
   for (const std::string& host : hosts) addresses.push_back(HostPort{host, bound.port}.text());
