@@ -25,7 +25,8 @@ struct StageView {
 // anchor, and go on without those that are away: in a large stage somebody always is, and each would hold the others
 // until its membership time is over. In the order of the sessions, which all members share.
 std::vector<Session> who_takes_part(const StageView& view, bool step_round);
-// Who of them own the round's parts. Where too few meet all, all of them do: that attempt shows who is to be left out.
+// Which of them own the round's parts. Where too few meet all, all of them do: that attempt shows who is to be left
+// out.
 RoundOwners who_owns(const StageView& view, const std::vector<Session>& members);
 // Somebody asked to leave and could take part in a round at once.
 bool leaver_waits(const StageView& view);

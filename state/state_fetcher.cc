@@ -89,7 +89,7 @@ struct StateFetcher::State {
     drop_image();
   }
 
-  // Who can be asked and is not among `these`.
+  // A donor can be asked and is not among `these`.
   bool has_other_than(const auto& these) const {
     return std::ranges::any_of(donors, [&](const PeerId& one) { return !these.contains(one) && host.reaches(one); });
   }

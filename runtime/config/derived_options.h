@@ -39,7 +39,8 @@ CodecId payload_codec(const RunConfig& config);
 // end.
 std::uint64_t inner_steps_of_run(const RunConfig& config);
 
-// "1536 targets a step of all replicas, 3 sequences a microbatch, 651 steps, peak rate 0.0027, warm-up of 61440 tokens".
+// "1536 targets a step of all replicas, 3 sequences a microbatch, 651 steps, peak rate 0.0027, warm-up of 61440
+// tokens".
 std::string training_line(const RunConfig& config);
 // What is said of a run with fewer than kInnerStepsWanted steps.
 std::optional<std::string> few_steps_warning(const RunConfig& config);

@@ -59,7 +59,9 @@ void DialBack::check(const Remote& from, const Whereabouts& given, const DialOri
 
 void DialBack::decide(Trial& trial) {
   trial.said = true;
-  decided_({trial.from, std::exchange(trial.request, {}), trial.found(), trial.why, !trial.busy()});
+  const bool silent = trial.why.empty() && trial.answered.empty();
+  const std::string why = silent ? trial.dialable.addresses.front() + " has not answered yet" : trial.why;
+  decided_({trial.from, std::exchange(trial.request, {}), trial.found(), why, !trial.busy()});
 }
 
 void DialBack::decide_later(Verdict verdict) {

@@ -223,19 +223,17 @@ void StagePlace::load(Bytes image, Version version) {
       [executor = executor_, image = std::move(image), loaded, rules = env_.rules] {
         *loaded = load_state_image(*executor, image, StateLoad::kFresh, [&](RuleId id) { return rules.of(id).get(); });
       },
-      env_.session.guard([this, loaded, version] { on_loaded(*loaded, version); }));
-}
-
-void StagePlace::on_loaded(const Result<StateHeader>& loaded, Version version) {
-  if (!loaded.ok()) return env_.owner.end_session("the state could not be loaded: " + loaded.error().message);
-  rule_ = loaded->rule;
-  const StageMembers* stage = env_.membership.stage_members();
-  if (stage == nullptr || stage->version <= version) return serve(version);
-  if (env_.state.is(PeerPhase::kLoading)) env_.state.move(PeerPhase::kFetching, env_.state.reason());
-  reached_ = version;
-  if (missed_) missed_->aim(stage->version, stage->digest);
-  if (missed_) missed_->go_on(env_.process.loop.now());
-  on_members(*env_.membership.list());  // it moved on
+      env_.session.guard([this, loaded, version] {
+        if (!loaded->ok()) return env_.owner.end_session("the state could not be loaded: " + loaded->error().message);
+        rule_ = (*loaded)->rule;
+        const StageMembers* stage = env_.membership.stage_members();
+        if (stage == nullptr || stage->version <= version) return serve(version);
+        if (env_.state.is(PeerPhase::kLoading)) env_.state.move(PeerPhase::kFetching, env_.state.reason());
+        reached_ = version;
+        if (missed_) missed_->aim(stage->version, stage->digest);
+        if (missed_) missed_->go_on(env_.process.loop.now());
+        on_members(*env_.membership.list());  // it moved on
+      }));
 }
 
 void StagePlace::serve(Version version) {

@@ -97,7 +97,6 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
     return base_of_version(version) != nullptr ? &base_->fetcher() : fetcher_.get();
   }
   void load(Bytes image, Version version);  // as which it serves then
-  void on_loaded(const Result<StateHeader>& loaded, Version version);
   void serve(Version version);
   void fetch_missed();
   void write_checkpoint();  // when one is due

@@ -97,8 +97,8 @@ std::uint64_t in_flight_of(const RunConfig& config);
 inline constexpr std::uint64_t kFillMost = 4;
 inline constexpr double kPriceOfLines = 0.01;
 std::uint64_t in_flight_most(const RunConfig& config);
-// As given, or with "auto" kFlightRamp where more than a quarter of a step is in flight and costs more than kPriceBorne;
-// none without a schedule.
+// As given, or with "auto" kFlightRamp where more than a quarter of a step is in flight and costs more than
+// kPriceBorne; none without a schedule.
 std::optional<FlightRamp> flight_ramp(const RunConfig& config);
 
 // How many microbatches may be under way when a run has committed so many targets: worked out once, then asked often.

@@ -257,7 +257,7 @@ TEST_F(UnreachablePairsTest, KeepsABoundedNumber) {
     fail(many);
   }
   fail({});
-  EXPECT_TRUE(rests(2) || rests(4));
+  EXPECT_TRUE(rests(2) || rests(4) || rests(6) || rests(8)) << "one of those that all others are apart from";
 }
 
 }  // namespace

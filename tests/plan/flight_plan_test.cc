@@ -135,6 +135,7 @@ TEST(FlightPlanTest, TellsWhereAutoTakesLessThanFillsThePipe) {
                     HasSubstr("HINT: in RUN.toml [sync] inner_batch = "), HasSubstr("[pipeline] in_flight = 16 ("),
                     HasSubstr("`shoal plan RUN.toml` shows the choice")));
   config = config_of(16, 1, 4);
+  config.schedule.warmup_tokens = 0;
   config.end.tokens = 200 * 4 * kTargets;  // few steps: a gradient that is one step late costs much
   config.sync.rule = RuleId::kAllreduce;
   const auto of_steps = pipe_notice(config);
@@ -186,6 +187,7 @@ TEST(FlightPlanTest, TheOptionsToSetFillThePipeAndNoSmallerStepDoes) {
 
 TEST(FlightPlanTest, GlobalStepsAreMadeLargerByTheirOwnKeyAndWarmOnesWithTheOthers) {
   RunConfig config = config_of(8, 1, 2);
+  config.schedule.warmup_tokens = 0;
   config.end.tokens = 200 * 2 * kTargets;
   config.sync.rule = RuleId::kAllreduce;
   config.sync.warm_steps = 0;
@@ -319,8 +321,8 @@ TEST(SyncModeTest, AutoTakesWhatIsQuickerToTheSameLoss) {
 // Measured: beside late gradients of one and of seven others it lost 8 to 15 % and 28 %, behind each step nothing.
 TEST(SyncModeTest, AWorldOfSmallStepsOverSlowLinesDrains) {
   auto config = parse_config(
-      "[model]\nlayers = 4\ndim = 256\nheads = 4\npositions = 256\n[data]\npath = \"text.bin\"\n[pipeline]\n"
-      "stages = 4\n[end]\ntokens = 390000\n",
+      "[model]\nlayers = 4\ndim = 256\nheads = 4\npositions = 256\n[data]\npath = \"text.bin\"\nsequences = 4\n"
+      "[pipeline]\nstages = 4\n[end]\ntokens = 390000\n",
       "run.toml");
   ASSERT_TRUE(config.ok());
   ASSERT_EQ(config->microbatches_of_windows(), 1u);

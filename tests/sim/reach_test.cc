@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, ReachRoundsTest,
                                           testing::Values(ReachCase{4, 1, 1}, ReachCase{3, 2, 3})),
                          name_of_case);
 
-TEST_F(ReachTest, ASwarmTrainsWhereHalfOfEachStageCannotBeDialled) {
+TEST_F(ReachTest, AllServeWhereOneOfEachStageCanBeDialled) {
   Swarm swarm(reach_options(RuleId::kDiloco, 1, 100'000, 0.6));
   swarm.run_for(70s);
   std::set<std::string> homes;

@@ -84,14 +84,15 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
   struct Truth {
     HostTensor activation_in, activation_out, gradient_in, gradient_out;
   };
-  Truth truth_of(std::uint64_t serial) {
+  Truth truth_of(std::uint64_t serial) { return truth_of(naming::id(serial)); }
+  Truth truth_of(const MicrobatchId& id) {
     Truth truth;
     std::vector<std::unique_ptr<IntegerExecutor>> chain;
     HostTensor travelling;
     for (const StageSpec& each : specs) {
       chain.push_back(std::make_unique<IntegerExecutor>(each));
       (each.stage.value == 1 ? truth.activation_in : truth.activation_out) = travelling;
-      travelling = pass_forward(*chain.back(), {1, naming::id(serial), tokens()}, travelling)->activation;
+      travelling = pass_forward(*chain.back(), {1, id, tokens()}, travelling)->activation;
     }
     truth.gradient_in = pass_backward(*chain[2], 1, {}, WindowSlot::kA)->gradient;
     truth.gradient_out = pass_backward(*chain[1], 1, truth.gradient_in, WindowSlot::kA)->gradient;
@@ -101,8 +102,9 @@ class EntryJobsTest : public testing::Test, private Links, private StagePeerOwne
   void forward(std::uint64_t serial, const Bytes& activation, const Bytes& ids = raw(tokens(), TensorRole::kTokens)) {
     come(ForwardKind::kTrain, naming::id(serial), serial, activation, ids);
   }
-  void evaluate(std::uint64_t serial, const Bytes& activation) {
+  void evaluate(std::uint64_t serial) {
     const MicrobatchId id{evaluation_id_of(1, 1), serial};
+    const Bytes activation = raw(truth_of(id).activation_in, TensorRole::kActivation);
     come(ForwardKind::kEvaluate, id, serial, activation, raw(tokens(), TensorRole::kTokens));
   }
   void come(ForwardKind kind, const MicrobatchId& id, std::uint64_t serial, const Bytes& activation, const Bytes& ids) {

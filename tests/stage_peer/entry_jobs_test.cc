@@ -73,9 +73,8 @@ TEST_F(AutoCodecTest, TakesTheCodecThatItsLinesAllow) {
 
 // Lines that training's activations do not fill are not filled by those of a validation.
 TEST_F(AutoCodecTest, AnEvaluationsActivationGoesAsTrainingsDo) {
-  const Bytes activation = raw(truth_of(1).activation_in, TensorRole::kActivation);
   const auto codec_of_evaluation = [&](std::uint64_t serial) {
-    evaluate(serial, activation);
+    evaluate(serial);
     return parse_frame_header(take<Forward>(kBelow).at(0).frames.at(1).view())->codec;
   };
   EXPECT_EQ(codec_of_evaluation(1), CodecId::kInt8) << "no line is measured";

@@ -253,6 +253,7 @@ TYPED_TEST_P(TransportContract, WhatTheListSaysIsDialledAndNotWhatAHelloSays) {
   this->start_pair();
   Transport::Options lying = test_options(this->lab, 0);
   lying.whereabouts = {{this->lab.nobody()}};
+  this->end[0].transport.reset();  // which lets go of the wire
   this->end[0].transport = std::make_unique<Transport>(this->lab.wire(0), this->lab.loop(), std::move(lying));
   this->end[0].transport->set_listener(&this->end[0].log);
   this->end[0].transport->hear(this->lab.peer(1), {{this->lab.address(1)}});
