@@ -18,6 +18,11 @@ bool all_are_within(const MemberList& list, const Transport& transport) {
   return true;
 }
 
+bool meets_nobody(const StageMembers& stage) {
+  return std::ranges::any_of(stage.members, &Member::serving) &&
+         std::ranges::none_of(stage.members, [](const Member& one) { return one.whereabouts.dialable(); });
+}
+
 // Somebody comes from outside, who cannot dial those that answered at private addresses alone.
 void leave_private_network(Authority& authority) {
   const MemberList list = authority.members();
@@ -177,6 +182,17 @@ void Launch::on_members(const MemberList& list) {
     trainer_->on_members(list);
     if (texts_) texts_->on_members(list);
     if (FinalStates* states = end_->states()) states->on_members();
+    for (const StageMembers& stage : list.stages) {
+      if (!meets_nobody(stage)) {
+        undialled_told_.erase(stage.stage);
+      } else if (undialled_told_.insert(stage.stage).second) {
+        owner_.on_notice(
+            "stage " + std::to_string(stage.stage.value) +
+            " has no member that can be dialled: its members meet neither each other nor those of other "
+            "stages that cannot be dialled. HINT: open the ports of one of them, or have one join that can "
+            "be dialled");
+      }
+    }
     if (had_every_stage_ || book().ended()) return;
     const bool all = std::all_of(list.stages.begin(), list.stages.end(), [](const StageMembers& stage) {
       return std::any_of(stage.members.begin(), stage.members.end(),

@@ -19,6 +19,22 @@ class AuthorityReachTest : public AuthorityTest {
     ADD_FAILURE() << n << " is no member";
     return {};
   }
+  // Of the first round of members that are found there, which all bring their work to.
+  RoundOwners owners_of_first(const std::vector<Whereabouts>& found) {
+    boot();
+    for (std::uint64_t n = 1; n <= found.size(); ++n) {
+      join_at(n, found[n - 1]);
+      beat(n);
+    }
+    beat(2, 0, 100 * found.size());
+    commit_first(found.size());
+    EXPECT_EQ(commits.size(), 1u);
+    const std::vector<RoundOpen> opened = sent_to<RoundOpen>(1);
+    EXPECT_EQ(opened.size(), 1u);
+    if (opened.empty()) return {};
+    EXPECT_EQ(opened.at(0).members.size(), found.size());
+    return opened.at(0).owners;
+  }
   void knock(std::uint64_t from, std::uint64_t at) { authority->on_message(remote(from), Knock{session_of(at)}); }
 
   const Whereabouts nowhere{{}, Reach::kNone}, somewhere{{"192.0.2.7:4700"}, Reach::kDirect};
@@ -55,6 +71,14 @@ TEST_F(AuthorityReachTest, JoinersGoWhereTheyMeetAMemberOrAreMet) {
   settle();
   join_at(5, somewhere);
   EXPECT_EQ(stage_of(5), StageId(1)) << "nobody there can be dialled any more";
+}
+
+TEST_F(AuthorityReachTest, OneOfFourThatCanBeDialledOwnsTheRoundOfAll) {
+  EXPECT_EQ(owners_of_first({nowhere, somewhere, nowhere, nowhere}), RoundOwners{1});
+}
+
+TEST_F(AuthorityReachTest, OneThatCannotBeDialledFillsTheOwnersUp) {
+  EXPECT_EQ(owners_of_first({nowhere, somewhere, somewhere}), (RoundOwners{0, 1, 2}));
 }
 
 TEST_F(AuthorityReachTest, ReachOutlivesTheProcessAndACompactedLog) {

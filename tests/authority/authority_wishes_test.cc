@@ -9,6 +9,7 @@ namespace shoal {
 namespace {
 
 using test::AuthorityTest;
+using test::peer_of;
 
 JoinRequest wish(std::uint16_t stage) {
   JoinRequest request;
