@@ -148,7 +148,9 @@ class JoinProgram final : private Peer::Owner {
       if (const Status heard = desk_->listen(home_->path()); !heard.ok())
         log_warning("pause, resume and finish cannot reach this process: ", heard.error().message);
     log_info("this machine is peer ", short_name(home_->key().id()), " and computes on ", device_name_);
-    log_info("listening on ", wire_->listening_address(), ", told to others as ", addresses.front());
+    std::string told;
+    for (const std::string& address : addresses) told += (told.empty() ? "" : ", ") + address;
+    log_info("listening on ", wire_->listening_address(), ", told to others as ", told);
     if (caps.any())
       log_info(caps.up > 0 ? "sends at most " + arguments_.up : "sends without a cap", " and ",
                caps.down > 0 ? "takes at most " + arguments_.down : "takes without a cap");

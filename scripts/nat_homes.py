@@ -130,7 +130,8 @@ class Homes:
     def lay_six(self):
         """The outside by IPv6, beside the star: a bridge at the router, whose rules see only what it routes to homes."""
         router = self.places.router
-        self.shell(router, "ip link add six type bridge", f"ip addr add {self.six(router)}/64 dev six nodad", "ip link set six up")
+        self.shell(router, "ip link add six type bridge", f"ip addr add {self.six(router)}/64 dev six nodad", "ip link set six up",
+                   "sysctl -qw net.bridge.bridge-nf-call-ip6tables=0 2>&- || true")  # else what crosses the bridge is seen too
         members = (*self.places.outside, self.places.newcomer)
         for host in members:
             self.shell(host, f"ip link add six type veth peer name h{host} netns {self.star.namespace(router)}",

@@ -111,7 +111,10 @@ void DialBack::on_tried(const PeerId& peer, const std::string& address, const St
     trial.answered.insert(address);
   else
     trial.why += (trial.why.empty() ? "" : "; ") + answered.error().message;
-  if (--trial.open > 0) return;
+  if (--trial.open > 0) {
+    if (trial.request && trial.found().reach == Reach::kDirect) decide(trial);  // the others are no reason to wait
+    return;
+  }
   --under_way_;
   trial.under_way = false;
   trial.next_at = loop_.now() + kPause;

@@ -54,16 +54,16 @@ TEST(OwnAddressesTest, OneListensWhereOneWillBeDialled) {
   EXPECT_EQ(listen_toward({"127.0.0.1:9", "[::1]:9"}), "[::]:0") << "which takes IPv4 as well";
 }
 
-// In a network of its own: two bridges that nothing is plugged into stand before the cards. 0: as it should be.
-int among_idle_bridges() {
+// In a network of its own: two links whose other end is down stand before the cards. 0: as it should be.
+int among_idle_links() {
   constexpr int kNoNetwork = 77;
   const char* const made =
-      "ip link set lo up && for i in 1 2; do ip link add b$i type bridge && ip addr add 172.1$i.0.1/16 dev b$i && ip "
-      "link set b$i up; done && "
-      "ip link add e0 type veth peer name e1 && ip addr add 192.168.7.20/24 dev e0 && ip addr add 100.64.3.7/24 dev e1 "
-      "&& "
-      "ip link set e0 up && ip link set e1 up";
-  if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 || std::system(made) != 0) return kNoNetwork;
+      "ip link set lo up && for i in 1 2; do ip link add b$i type veth peer name c$i && ip addr add 172.1$i.0.1/16 dev "
+      "b$i && ip link set b$i up; done && ip link add e0 type veth peer name e1 && ip addr add 192.168.7.20/24 dev e0 "
+      "&& ip addr add 100.64.3.7/24 dev e1 && ip link set e0 up && ip link set e1 up && for e in e0 e1; do timeout 5 sh "
+      "-c \"until ip link show dev $e | grep -q 'state UP'; do :; done\"; done";
+  if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return kNoNetwork;
+  if (std::system(made) != 0) return kNoNetwork;
   std::string said;
   set_log_sink([&](LogLevel, std::string_view line) { said += line; });
   const Addresses addresses = own_addresses("0.0.0.0:4700", {}, {}).value();
@@ -79,7 +79,7 @@ int among_idle_bridges() {
 
 TEST(OwnAddressesTest, LinksWithoutACarrierAreToldLastAndWhatIsLeftOutIsSaid) {
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(among_idle_bridges());
+  if (child == 0) ::_exit(among_idle_links());
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status));
