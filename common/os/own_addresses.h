@@ -18,8 +18,9 @@ std::string listen_toward(const std::vector<std::string>& toward);
 // What others are told to dial: at most three, "IP:port"; what is left out is logged. `listening`: where the wire
 // listens, with its port. In this order: `advertise` ("host" or "host:port"), the host that is listened on when it is
 // one, our side of the routes to `toward` (addresses; each side once, loopback last) and, where IPv6 is listened on and
-// none of them is, an IPv6 address of ours; else the addresses of all interfaces but loopback, those without a carrier (a container engine's idle bridge) last, loopback. ERRORS: kInput (an address
-// that is none, or that nobody can dial: 0.0.0.0; a name that does not resolve).
+// none of them is, an IPv6 address of ours; else the addresses of all interfaces but loopback, those without a carrier
+// (a container engine's idle bridge) last, loopback. ERRORS: kInput (an address that is none, or that nobody can dial:
+// 0.0.0.0; a name that does not resolve).
 Result<std::vector<std::string>> own_addresses(const std::string& listening, const std::vector<std::string>& advertise,
                                                const std::vector<std::string>& toward);
 // Whether this machine can send to any of `contacts` at all, when there are some. ERRORS: kUnreachable (no route to

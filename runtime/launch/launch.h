@@ -10,7 +10,6 @@
 // Errors: open()'s; later ones end the process by LaunchOwner::on_finished, and the run goes on with --resume.
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -123,7 +122,6 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::unique_ptr<FirstWeights> first_weights_;  // null: the run begins from its seed
   std::unique_ptr<Announcer> announcer_;
   bool had_every_stage_ = false;
-  std::set<StageId> undialled_told_;  // stages without a member that can be dialled
   std::uint64_t rounds_abandoned_ = 0;
   TimerId timer_ = 0;
   TimePoint next_parked_{}, next_bytes_{};

@@ -183,15 +183,14 @@ void Launch::on_members(const MemberList& list) {
     if (texts_) texts_->on_members(list);
     if (FinalStates* states = end_->states()) states->on_members();
     for (const StageMembers& stage : list.stages) {
-      if (!meets_nobody(stage)) {
-        undialled_told_.erase(stage.stage);
-      } else if (undialled_told_.insert(stage.stage).second) {
-        owner_.on_notice(
-            "stage " + std::to_string(stage.stage.value) +
-            " has no member that can be dialled: its members meet neither each other nor those of other "
-            "stages that cannot be dialled. HINT: open the ports of one of them, or have one join that can "
-            "be dialled");
-      }
+      if (!meets_nobody(stage)) continue;
+      const std::string which = "stage " + std::to_string(stage.stage.value);
+      if (const auto times = said_.due(which, env_.loop.now()))
+        owner_.on_notice(which +
+                         " has no member that can be dialled: its members meet neither each other nor those of "
+                         "other stages that cannot be dialled" +
+                         LogThrottle::text_of(*times) +
+                         ". HINT: open the ports of one of them, or have one join that can be dialled");
     }
     if (had_every_stage_ || book().ended()) return;
     const bool all = std::all_of(list.stages.begin(), list.stages.end(), [](const StageMembers& stage) {

@@ -60,7 +60,8 @@ int among_idle_links() {
   const char* const made =
       "ip link set lo up && for i in 1 2; do ip link add b$i type veth peer name c$i && ip addr add 172.1$i.0.1/16 dev "
       "b$i && ip link set b$i up; done && ip link add e0 type veth peer name e1 && ip addr add 192.168.7.20/24 dev e0 "
-      "&& ip addr add 100.64.3.7/24 dev e1 && ip link set e0 up && ip link set e1 up && for e in e0 e1; do timeout 5 sh "
+      "&& ip addr add 100.64.3.7/24 dev e1 && ip link set e0 up && ip link set e1 up && for e in e0 e1; do timeout 5 "
+      "sh "
       "-c \"until ip link show dev $e | grep -q 'state UP'; do :; done\"; done";
   if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return kNoNetwork;
   if (std::system(made) != 0) return kNoNetwork;
