@@ -134,41 +134,42 @@ TEST(LiveRefusalTest, ARunWithKeysOfTwoStagesTrains) {
 
 // Its own connection to the launching process stands all the while: only a dial to what it tells others shows the
 // fault.
-TEST(LiveRefusalTest, AnAdvertisedAddressWhereNobodyListensIsToldWithTheRemedy) {
-  Processes swarm;
-  swarm.launch(swarm.write_run({.stages = 1, .replicas = 1, .steps = 2}));
-  std::string errors;
-  const ClosedPort closed_port;
-  const std::string closed = "127.0.0.1:" + std::to_string(closed_port.port());
-  EXPECT_EQ(run(swarm,
-                {"--home", swarm.path("h"), "join", swarm.ticket(), "--no-dht", "--listen", "127.0.0.1:0",
-                 "--advertise", closed, "--patience", "3"},
-                errors),
-            69);
-  EXPECT_TRUE(says(errors, closed)) << errors;
-  EXPECT_TRUE(says(errors, "HINT: --advertise HOST:PORT")) << errors;
-  EXPECT_FALSE(says(errors, "serving stage")) << errors;
-  EXPECT_TRUE(says(swarm.errors("launch"), closed)) << swarm.errors("launch");
-  // The same machine, told rightly, is admitted.
-  EXPECT_EQ(
-      run(swarm, {"--home", swarm.path("h"), "join", swarm.ticket(), "--no-dht", "--listen", "127.0.0.1:0"}, errors), 0)
-      << errors;
-  EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");
+// A run that lasts, and a machine "a" that joins it as `more` says.
+void join_lasting_run(Processes& swarm, const std::vector<std::string>& more) {
+  swarm.launch(swarm.write_run(
+      {.stages = 1, .replicas = 1, .steps = 100'000, .executor = "kind = \"paced\"\nforward_ms = 4\nbackward_ms = 6"}));
+  std::vector<std::string> words{"--home", swarm.path("h"), "join", swarm.ticket(), "--no-dht"};
+  words.insert(words.end(), more.begin(), more.end());
+  swarm.start("a", words);
 }
 
-// It comes from 127.0.0.1: the first request is answered with what the second one must bring.
+void end_lasting_run(Processes& swarm) {
+  swarm.process("launch").send_signal(SIGTERM);
+  EXPECT_EQ(swarm.exit_code("launch"), 143) << swarm.errors("launch");
+  EXPECT_EQ(swarm.exit_code("a"), 0) << swarm.errors("a");
+}
+
+TEST(LiveRefusalTest, AMachineThatNobodyDialsServesAndIsToldTheRemedy) {
+  Processes swarm;
+  const ClosedPort closed_port;
+  const std::string closed = "127.0.0.1:" + std::to_string(closed_port.port());
+  join_lasting_run(swarm, {"--listen", "127.0.0.1:0", "--advertise", closed});
+  EXPECT_TRUE(swarm.wait_for_line(swarm.path("a.err"), {"serving stage"})) << swarm.errors("a");
+  EXPECT_TRUE(swarm.wait_for_line(swarm.path("a.err"), {"reach: none", closed, "HINT: --advertise HOST:PORT"}))
+      << swarm.errors("a");
+  EXPECT_TRUE(swarm.wait_for_line(swarm.path("launch.err"), {"cannot be dialled", closed})) << swarm.errors("launch");
+  end_lasting_run(swarm);
+}
+
+// It comes from 127.0.0.1: another host is dialled behind a payment alone.
 TEST(LiveRefusalTest, AnAddressElsewhereIsDialledForWhoPaid) {
   Processes swarm;
-  swarm.launch(swarm.write_run({.stages = 1, .replicas = 1, .steps = 2}));
-  std::string errors;
-  EXPECT_EQ(run(swarm,
-                {"--home", swarm.path("h"), "join", swarm.ticket(), "--no-dht", "--listen", "0.0.0.0:0", "--advertise",
-                 "127.0.0.2"},
-                errors),
-            0)
-      << errors;
-  EXPECT_TRUE(says(errors, "is not dialled, because the request comes from 127.0.0.1")) << errors;
-  EXPECT_EQ(swarm.exit_code("launch"), 0) << swarm.errors("launch");
+  join_lasting_run(swarm, {"--listen", "0.0.0.0:0", "--advertise", "127.0.0.2"});
+  EXPECT_TRUE(
+      swarm.wait_for_line(swarm.path("launch.err"), {"is not dialled, because the request comes from 127.0.0.1"}))
+      << swarm.errors("launch");
+  EXPECT_TRUE(swarm.wait_for_line(swarm.path("a.err"), {"reach: direct (127.0.0.2:"})) << swarm.errors("a");
+  end_lasting_run(swarm);
 }
 
 TEST(LiveRefusalTest, CheckpointsAreWantedOrNot) {
