@@ -28,14 +28,20 @@ Whereabouts DialBack::Trial::found() const {
   return found;
 }
 
+std::string DialBack::Trial::reasons() const {
+  return why.empty() && answered.empty() ? dialable.addresses.front() + " has not answered yet" : why;
+}
+
 void DialBack::check(const Remote& from, const Whereabouts& given, const DialOrigin& origin,
                      std::optional<JoinRequest> request) {
   const Whereabouts told = usable(given);  // no more than that is kept of a stranger
   Trial* const trial = trial_of(from.peer);
   if (trial != nullptr && (trial->busy() || loop_.now() < trial->next_at)) {
     // The repeat of a request that was answered, or a new session: nothing is dialled for it.
+    const bool same = trial->told == told;
     if (request && trial->said)
-      decide_later({from, std::move(request), trial->told == told ? trial->found() : kNowhere, trial->why, true});
+      decide_later({from, std::move(request), same ? trial->found() : kNowhere,
+                    same ? trial->reasons() : "other addresses of it were dialled a moment ago", true});
     return;
   }
   Whereabouts dialable = dialable_for(told, origin);
@@ -59,9 +65,7 @@ void DialBack::check(const Remote& from, const Whereabouts& given, const DialOri
 
 void DialBack::decide(Trial& trial) {
   trial.said = true;
-  const bool silent = trial.why.empty() && trial.answered.empty();
-  const std::string why = silent ? trial.dialable.addresses.front() + " has not answered yet" : trial.why;
-  decided_({trial.from, std::exchange(trial.request, {}), trial.found(), why, !trial.busy()});
+  decided_({trial.from, std::exchange(trial.request, {}), trial.found(), trial.reasons(), !trial.busy()});
 }
 
 void DialBack::decide_later(Verdict verdict) {

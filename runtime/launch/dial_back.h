@@ -64,6 +64,7 @@ class DialBack {
     TimePoint next_at{};       // until then what was found holds for what was told
     bool busy() const { return in_line || under_way; }
     Whereabouts found() const;
+    std::string reasons() const;  // why not more; not empty where nothing was found
   };
   Trial* trial_of(const PeerId& peer);  // null: no room
   void decide(Trial& trial);

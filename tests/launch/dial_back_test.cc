@@ -83,6 +83,7 @@ TEST_F(DialBackTest, WhatWasReachedHoldsForThePause) {
   lab.run_for(1s);
   ASSERT_EQ(verdicts.size(), 3u);
   EXPECT_EQ(verdicts[2].found.reach, Reach::kNone);
+  EXPECT_NE(verdicts[2].why, "");
 }
 
 // One that hangs keeps nobody waiting; what answers later is told, and what does not is not on the list.
@@ -97,6 +98,7 @@ TEST_F(DialBackTest, AJoinerWaitsSoLongForAnAnswerAndALaterOneRaisesIt) {
   lab.run_for(DialBack::kAnswerTime + 1ms);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].found.reach, Reach::kNone);
+  EXPECT_NE(verdicts[0].why, "");
   EXPECT_FALSE(verdicts[0].whole);
   ASSERT_TRUE(verdicts[0].request.has_value());
   lab.run_for(20s);

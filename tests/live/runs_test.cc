@@ -38,7 +38,10 @@ TEST(LiveRunTest, EndsWithEveryMicrobatchCountedOnce) {
 // Neither the text nor anybody else is needed, and nothing is left behind.
 TEST(LiveRunTest, APlanSaysWhatANumberInFlightCosts) {
   Processes swarm;
-  const std::string file = swarm.write_run({.rule = "diloco", .executor = "kind = \"torch\"", .in_flight = 64});
+  std::string text =
+      ScratchFolder::read(swarm.write_run({.rule = "diloco", .executor = "kind = \"torch\"", .in_flight = 64}));
+  text.replace(text.find("[sync]"), 6, "[sync]\nmode = \"overlap\"");  // with "auto" none would be late
+  const std::string file = swarm.write_file("overlap.toml", text);
   std::filesystem::remove(swarm.path("text.bin"));
   swarm.start("table", {"plan", file});
   EXPECT_EQ(swarm.exit_code("table"), 0) << swarm.errors("table");
