@@ -5,6 +5,7 @@ star's, which takes all of it down. Needs nft. The rows that only IPv6 can show 
 """
 import contextlib
 import dataclasses
+import select
 import socket
 import time
 
@@ -209,10 +210,10 @@ class Homes:
 
     def rested(self, idle, idle_end, busy, busy_end):
         until = time.monotonic() + REST_S
-        kept = True
-        while kept and time.monotonic() < until:
+        kept, heard = True, []
+        while kept and not heard and time.monotonic() < until:
             kept = passes(busy, busy_end)
-            time.sleep(0.3)
+            heard = select.select([idle_end], [], [], 0.3)[0]  # nothing is said on the idle one
         return {"idle": "kept" if passes(idle, idle_end, SILENT_S) else "forgotten", "busy": "kept" if kept else "forgotten"}
 
     def forget_after(self, seconds):

@@ -61,6 +61,19 @@ class AuthorityBlameTest : public AuthorityTest {
     }
     ASSERT_EQ(sent_to<RoundOpen>(3).back().round, RoundId(3));
   }
+  // Two members, and two attempts in which the first one says that nothing came of the second.
+  void leave_out_the_second_of_two() {
+    boot();
+    serve(2);
+    for (std::uint64_t attempt = 1; attempt <= 2; ++attempt) {
+      ASSERT_EQ(round(), attempt);
+      for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, attempt, {n});
+      fail_round(1, attempt, session_of(2), "a part did not come within the budget");
+      settle();
+      retry(2);
+    }
+    ASSERT_FALSE(listed_serving(2));
+  }
   bool listed_serving(std::uint64_t n) const {
     for (const Member& member : authority->members().stages[0].members)
       if (member.session == session_of(n)) return member.serving;
@@ -319,16 +332,7 @@ TEST_F(AuthorityBlameTest, WhoMissesAPieceIsBelievedAgainstBothOfAPair) {
 }
 
 TEST_F(AuthorityBlameTest, WhoWasLeftOutServesAgainWhenAThirdMeetsBoth) {
-  boot();
-  serve(2);
-  for (std::uint64_t attempt = 1; attempt <= 2; ++attempt) {
-    ASSERT_EQ(round(), attempt);
-    for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, attempt, {n});
-    fail_round(1, attempt, session_of(2), "a part did not come within the budget");
-    settle();
-    retry(2);
-  }
-  ASSERT_FALSE(listed_serving(2));
+  leave_out_the_second_of_two();
   contribute(1, round(), {1});
   agree(1, round(), 7, 1, 10);
   settle();
@@ -343,17 +347,8 @@ TEST_F(AuthorityBlameTest, WhoWasLeftOutServesAgainWhenAThirdMeetsBoth) {
 }
 
 TEST_F(AuthorityBlameTest, WhoWasLeftOutServesAgainWhenTheOtherOfThePairIsGone) {
-  boot();
-  serve(2);
-  for (std::uint64_t attempt = 1; attempt <= 2; ++attempt) {
-    ASSERT_EQ(round(), attempt);
-    for (std::uint64_t n = 1; n <= 2; ++n) contribute(n, attempt, {n});
-    fail_round(1, attempt, session_of(2), "a part did not come within the budget");
-    settle();
-    retry(2);
-  }
+  leave_out_the_second_of_two();
   ASSERT_TRUE(listed_serving(1));
-  ASSERT_FALSE(listed_serving(2));
   for (int second = 0; second < 12; ++second) {
     beat(2, 0, 100);
     loop.run_for(1s);

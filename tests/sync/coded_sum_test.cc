@@ -4,15 +4,15 @@
 
 #include <cmath>
 
-#include "common/rng.h"
 #include "compression/codec.h"
-#include "sync/reducer.h"
-#include "tests/sync/sync_fixtures.h"
+#include "tests/sync/reducers.h"
 
 namespace shoal {
 namespace {
 
+using test::joined;
 using test::payload_of;
+using test::summed;
 using test::values_of;
 
 constexpr std::size_t kMembers = 3, kCount = 1001;
@@ -38,14 +38,6 @@ class CodedSumTest : public testing::TestWithParam<CodecId> {
     std::vector<Reducer> members;
     for (std::size_t i = 0; i < payloads.size(); ++i) members.push_back(reducer_of(codec, i, payloads[i]));
     return members;
-  }
-  static Result<Reducer::Piece> summed(Reducer& reducer) {
-    reducer.sum_own_part().job();
-    return reducer.take_own_part();
-  }
-  static Result<Payload> joined(Reducer& reducer) {
-    reducer.join().job();
-    return reducer.take_result();
   }
   // Adds up the bytes that a member sends.
   std::vector<Payload> reduced(std::vector<Reducer>& members) {

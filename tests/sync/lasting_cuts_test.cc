@@ -13,6 +13,16 @@ using test::SwarmOptions;
 
 std::string text_of(const std::vector<std::string>& problems) { return problems.empty() ? "" : problems.front(); }
 
+// Whose rounds take what their bytes do, for so long.
+SwarmOptions without_faults(Duration length, RuleId rule = SwarmOptions().rule) {
+  SwarmOptions options;
+  options.rule = rule;
+  options.faults = false;
+  options.faults_for = length;
+  options.round_budget = Duration(0);
+  return options;
+}
+
 struct CutCase {
   RuleId rule;
   std::size_t peers;
@@ -32,12 +42,8 @@ double secured_in(Swarm& swarm, Duration time) {
 }
 
 TEST_P(LastingCutTest, TheOthersGoOnAndNothingIsLostInSilence) {
-  SwarmOptions options;
-  options.rule = GetParam().rule;
+  SwarmOptions options = without_faults(180s, GetParam().rule);
   options.peers = GetParam().peers;
-  options.faults = false;
-  options.faults_for = 180s;
-  options.round_budget = Duration(0);
   Swarm swarm(options);
   swarm.loop_.run_for(15s);
   const double whole = secured_in(swarm, 40s);
@@ -74,12 +80,8 @@ TEST(LastingCutsTest, WhereOneMemberMeetsAllNobodyIsLeftOut) {
   set_log_level(LogLevel::kError);
   for (const RuleId rule : {RuleId::kDiloco, RuleId::kAllreduce}) {
     SCOPED_TRACE(rule == RuleId::kDiloco ? "diloco" : "allreduce");
-    SwarmOptions options;
-    options.rule = rule;
+    SwarmOptions options = without_faults(240s, rule);
     options.peers = 4;
-    options.faults = false;
-    options.faults_for = 240s;
-    options.round_budget = Duration(0);
     Swarm swarm(options);
     for (const std::size_t from : {1u, 2u, 3u})
       for (const std::size_t to : {1u, 2u, 3u})
@@ -118,12 +120,7 @@ TEST(MalformedPartTest, ItsSenderIsLeftOutAndTheOthersGoOn) {
   set_log_level(LogLevel::kError);
   for (const RuleId rule : {RuleId::kDiloco, RuleId::kAllreduce}) {
     SCOPED_TRACE(rule == RuleId::kDiloco ? "diloco" : "allreduce");
-    SwarmOptions options;
-    options.rule = rule;
-    options.faults = false;
-    options.faults_for = 120s;
-    options.round_budget = Duration(0);
-    Swarm swarm(options);
+    Swarm swarm(without_faults(120s, rule));
     swarm.loop_.run_for(15s);
     swarm.spoiled = {2, 1};
     swarm.loop_.run_for(15s);
@@ -141,11 +138,8 @@ TEST(MalformedPartTest, ItsSenderIsLeftOutAndTheOthersGoOn) {
 
 // 200 M parameters over 100 Mbit/s: 400 MB each way, twice.
 SwarmOptions heavy() {
-  SwarmOptions options;
+  SwarmOptions options = without_faults(280s);
   options.peers = 2;
-  options.faults = false;
-  options.faults_for = 280s;
-  options.round_budget = Duration(0);
   options.bytes_per_byte = 800e6 / (kIntegerParameters * sizeof(float));
   options.link_bytes_per_second = 12.5e6;
   return options;
