@@ -47,11 +47,26 @@ struct ModelSpec {
   std::uint32_t lora_rank = 0;
   double lora_alpha = 0;                    // 0: twice the rank
   std::vector<std::string> lora_targets{};  // last words of the names of matrices, "q_proj"; empty: all of a layer
+  // A narrow boundary (stages/boundary.h): values of a token that cross a cut, k; 0: all d, and there are no cuts.
+  std::uint32_t boundary = 0;
+  std::uint32_t boundary_table = 0;   // r: width of the token tables behind the cuts; 0: none
+  std::vector<std::uint32_t> cuts{};  // the layers that a cut stands in front of, ascending
   auto operator<=>(const ModelSpec&) const = default;
 
   std::uint32_t context_length() const { return context == 0 ? positions : context; }
   std::uint32_t key_heads() const { return kv_heads == 0 ? heads : kv_heads; }
   std::uint32_t width_of_head() const { return head_width == 0 ? dim / heads : head_width; }
+  // Values of a token that cross from one stage to the next.
+  std::uint32_t wire_width() const { return boundary == 0 ? dim : boundary; }
+  // Whether a cut stands in front of the layer.
+  bool cut_at(std::uint32_t layer) const { return std::ranges::binary_search(cuts, layer); }
+};
+
+// What a parameter begins as.
+enum class FirstValues : std::uint8_t {
+  kDrawn,     // normal values of its deviation, or its constant
+  kBasis,     // rows or columns, as many as it has fewer of, that are orthonormal
+  kIdentity,  // ones where row and column are the same
 };
 
 struct ParameterSpec {
@@ -63,6 +78,10 @@ struct ParameterSpec {
   float constant = 0;          // its first value
   std::uint32_t matrices = 0;  // hidden matrices of equal width that lie side by side in it; 0: Muon does not step it
   std::uint32_t part = 0;      // 0: the embedding; 1 + l: layer l; 1 + layers: the head
+  FirstValues first = FirstValues::kDrawn;
+  std::string drawn_as = "";     // the name it is drawn under; empty: its own
+  std::int64_t drawn_width = 0;  // drawn as rows of so many values, of which it has the first; 0: its own
+  bool looked_up = false;        // a row of it is read by a number, so that it is in no product
 };
 
 // What a layer's pass, as its functions compute it (stages/torch_family.h), has in memory of one token, in floats.
