@@ -67,7 +67,7 @@ class GoldenTest : public ::testing::TestWithParam<FamilyModel> {
       const bool norm_weight = !parameter.decays && parameter.name.ends_with(".weight");
       for (std::int64_t i = 0; i < element_count(parameter.shape); ++i) {
         const double wave = std::sin(0.11 * static_cast<double>((i + 1) * (i + 1)) + 1.7 * static_cast<double>(k + 1));
-        const double value = parameter.decays ? 0.3 * wave : norm_weight ? 1 + 0.05 * wave : 0.05 * wave;
+        const double value = parameter.shape.size() == 2 ? 0.3 * wave : norm_weight ? 1 + 0.05 * wave : 0.05 * wave;
         weights[parameter.offset + static_cast<std::size_t>(i)] = static_cast<float>(value);
       }
     }
