@@ -12,6 +12,7 @@
 #include "common/os/posix_file.h"
 #include "kernels/accumulate.h"
 #include "stages/adapters.h"
+#include "stages/boundary.h"
 #include "stages/json_text.h"
 #include "stages/safetensors.h"
 
@@ -21,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kIndexBytesMax = 64u << 20;
+constexpr std::size_t kListMax = 4096;  // entries of a list of numbers
 
 // Family and shape's extras stand there only when they are others than the usual ones: files that older programs wrote
 // have none.
@@ -39,14 +41,18 @@ void for_each_extra(const Each& each) {
   each("shoal.lora_rank", &ModelSpec::lora_rank);
   each("shoal.lora_alpha", &ModelSpec::lora_alpha);
   each("shoal.lora_targets", &ModelSpec::lora_targets);
+  each("shoal.boundary", &ModelSpec::boundary);
+  each("shoal.boundary_table", &ModelSpec::boundary_table);
+  each("shoal.cuts", &ModelSpec::cuts);
 }
 
 std::string text_of(std::uint32_t value) { return std::to_string(value); }
 std::string text_of(double value) { return json_number(value); }
 std::string text_of(AttentionExtras extras) { return std::string(kExtrasNames[static_cast<std::size_t>(extras)]); }
-std::string text_of(const std::vector<double>& values) {
+template <class T>
+std::string text_of(const std::vector<T>& values) {
   std::string text;
-  for (const double value : values) text += (text.empty() ? "" : ",") + json_number(value);
+  for (const T value : values) text += (text.empty() ? "" : ",") + text_of(value);
   return text;
 }
 std::string text_of(const std::vector<std::string>& words) {
@@ -95,13 +101,15 @@ bool read_text(std::string_view text, T& out) {
   }
   return error == std::errc() && end == text.data() + text.size();
 }
-bool read_text(std::string_view text, std::vector<double>& out) {
-  for (std::size_t at = 0; at <= text.size() && out.size() <= 4;) {
+template <class T>
+requires std::is_arithmetic_v<T>
+bool read_text(std::string_view text, std::vector<T>& out) {
+  for (std::size_t at = 0; at <= text.size() && out.size() <= kListMax;) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     if (!read_text(text.substr(at, end - at), out.emplace_back())) return false;
     at = end + 1;
   }
-  return out.size() <= 4;
+  return out.size() <= kListMax;
 }
 bool read_text(std::string_view text, std::vector<std::string>& out) {
   for (std::size_t at = 0; at <= text.size(); at = std::min(text.find(',', at), text.size()) + 1)
@@ -155,7 +163,8 @@ Result<StageSpec> spec_of(const StringMap& metadata) {
   SHOAL_TRY(read_extras(metadata, spec.model));
   const Result<std::vector<StageSpec>> model = split_model(spec.model, 1);
   if (!model.ok()) return make_error(ErrorCode::kMalformed, "stage file: " + model.error().message);
-  if (spec.stage.value >= spec.stages || spec.first_layer >= spec.end_layer || spec.end_layer > spec.model.layers) {
+  if (spec.stage.value >= spec.stages || spec.first_layer >= spec.end_layer || spec.end_layer > spec.model.layers ||
+      !may_meet_at(spec.model, spec.first_layer) || !may_meet_at(spec.model, spec.end_layer)) {
     return make_error(ErrorCode::kMalformed, "stage file: stage and layers do not fit the model");
   }
   return spec;

@@ -184,7 +184,7 @@ struct RunConfig {
   }
   std::uint64_t base_bytes() const { return wire.base_mib << 20; }
   // What a microbatch weighs between two stages, in fp32.
-  std::uint64_t activation_bytes() const { return targets_per_microbatch() * model.dim * sizeof(float); }
+  std::uint64_t activation_bytes() const { return targets_per_microbatch() * model.wire_width() * sizeof(float); }
   std::uint64_t targets_per_microbatch() const { return std::uint64_t{data.sequences} * model.positions; }
   // Step `step` (from 0) is one of all replicas: by its rule, or as a warm one.
   bool global_step(std::uint64_t step) const;

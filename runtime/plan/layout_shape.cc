@@ -16,7 +16,7 @@ constexpr double kMegabit = 1e6 / 8;
 bool is_torch(const RunConfig& config) { return config.executor.kind == ExecutorKind::kTorch; }
 
 double frame_bytes(const RunConfig& config, const Auto<CodecId>& codec) {
-  const Shape shape{config.data.sequences, config.model.positions, config.model.dim};
+  const Shape shape{config.data.sequences, config.model.positions, config.model.wire_width()};
   return static_cast<double>(codec_for(codec.or_else(CodecId::kInt8)).frame_bytes(shape, DType::kF32));
 }
 
