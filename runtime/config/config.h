@@ -60,6 +60,8 @@ struct RunSection {
 struct ModelSection : ModelSpec {  // its seed is run.seed
   std::string from;                // local: a folder of transformers, whose model it is; empty: from the seed
   std::vector<Digest> weights;     // of each stage's first state; empty: from the seed
+  // In the place of the spec's number, which model_spec() takes from here. With a boundary derive_options() gives one.
+  Auto<std::uint32_t> boundary_table{};
 };
 struct SamplesSection {
   // Local, not in the manifest; relative to the file that names them.
