@@ -226,6 +226,8 @@ Bytes index_file(const std::vector<StageSpec>& specs) {
   return Bytes::copy_of(std::string_view(json + "\n}}\n"));
 }
 
+bool has_architecture(const ModelSpec& model) { return !has_adapters(model) && !has_boundary(model); }
+
 std::vector<std::pair<std::string_view, std::string>> architecture_of(const ModelSpec& model) {
   auto entries = row_of(model.family).architecture(model);
   entries.insert(entries.end(), {{"torch_dtype", "\"float32\""},
@@ -281,8 +283,11 @@ Status save_index(const std::string& directory, const std::vector<StageSpec>& sp
   SHOAL_CHECK(!specs.empty());
   SHOAL_TRY(replace_file((fs::path(directory) / kIndexFileName).string(), {index_file(specs)}));
   const ModelSpec& model = specs.front().model;
-  if (has_adapters(model)) return {};
-  return replace_file((fs::path(directory) / kArchitectureFileName).string(), {architecture_file(model)});
+  const std::string architecture = (fs::path(directory) / kArchitectureFileName).string();
+  if (has_architecture(model)) return replace_file(architecture, {architecture_file(model)});
+  std::error_code failure;
+  fs::remove(architecture, failure);
+  return failure ? Status(error_of_errno("remove", architecture, failure.value())) : Status();
 }
 
 Status read_stages(const std::string& directory, const std::function<Status(LoadedStage)>& take) {

@@ -7,6 +7,7 @@
 #include "runtime/launch/parked_text.h"
 #include "runtime/plan/codec_price.h"
 #include "runtime/plan/flight_plan.h"
+#include "runtime/plan/line_bytes.h"
 #include "runtime/plan/split_limits.h"
 #include "runtime/plan/stage_work.h"
 
@@ -136,6 +137,7 @@ void Launch::begin() {
   for (const std::string& warning : split_warnings(options_.config)) owner_.on_warning(warning);
   if (const auto warning = price_warning(options_.config)) owner_.on_warning(*warning);
   if (const auto warning = codec_warning(options_.config)) owner_.on_warning(*warning);
+  if (const auto warning = round_warning(options_.config)) owner_.on_warning(*warning);
   if (const auto notice = pipe_notice(options_.config)) owner_.on_notice(*notice);
   if (const auto warning = few_steps_warning(options_.config)) owner_.on_warning(*warning);
   logs_->begin_life(session_, env_.samples);
