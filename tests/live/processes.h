@@ -23,6 +23,7 @@ struct RunShape {
   std::string more{};  // further sections, whole
   int in_flight = 0;   // of the trainer; 0: "auto"
   int lease_s = 1, membership_s = 3;
+  std::string model{};  // more of [model], whole lines
 };
 
 class Processes {
