@@ -25,17 +25,14 @@ Result<HostPort> parse_host_port(std::string_view address, PortZero zero = PortZ
 bool is_host_name(std::string_view host);
 
 // Where a process is dialled: "host:port", or "host:port+bulk" where a router maps the port of its bulk lane to another
-// number than the one that it names itself; or "via/host:port", where a relay listens that the process is called at.
+// number than the one that it names itself.
 struct DialAddress {
-  HostPort control;             // via: the relay's
+  HostPort control;
   std::uint16_t bulk_port = 0;  // 0: the process names it
-  bool via = false;             // over a relay (transport/relay/relay_words.h), by both lanes
 
-  std::string text() const {
-    return (via ? "via/" : "") + control.text() + (bulk_port == 0 ? "" : "+" + std::to_string(bulk_port));
-  }
+  std::string text() const { return control.text() + (bulk_port == 0 ? "" : "+" + std::to_string(bulk_port)); }
 };
-// ERRORS: kInput (no such text).
+// ERRORS: kInput (no such text; "via/...", which is kept for the way over a relay and is not dialled).
 Result<DialAddress> parse_dial_address(std::string_view address);
 
 }  // namespace shoal

@@ -8,7 +8,7 @@
 
 namespace shoal::limits {
 
-inline constexpr std::uint32_t kProtocolVersion = 16;
+inline constexpr std::uint32_t kProtocolVersion = 15;
 inline constexpr std::size_t kControlBytesMax = 1u << 20;  // one message on the control lane
 inline constexpr std::size_t kChunkBytes = 256u << 10;     // what we send at a time on the bulk lane, at most
 inline constexpr std::size_t kChunkBytesMin = 8u << 10;    // and at least, where a transfer has so much left
@@ -47,8 +47,6 @@ inline constexpr Duration kRedialMin = 100ms, kRedialMax = 5s;  // backoff after
 inline constexpr Duration kLingerTime =
     500ms;  // a refused or closed connection stays so long, for the reason to be read
 inline constexpr std::size_t kAddressesMax = 8;            // of one peer
-inline constexpr std::size_t kRelaysMax = 16;              // of a run
-inline constexpr std::size_t kHomesMax = 2;                // relays that one peer is called at
 inline constexpr std::size_t kAddressBytesMax = 128;       // of one address
 inline constexpr std::size_t kRetiredSessionsMax = 64;     // former sessions remembered of one peer, to refuse them
 inline constexpr std::size_t kFencedSessionsMax = 65536;   // fenced sessions remembered by the process

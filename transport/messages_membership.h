@@ -64,20 +64,11 @@ struct StageMembers {
   SHOAL_FIELDS(stage, epoch, version, digest, secured, round, step, members)
 };
 
-// A process that joins two connections which only dial out (transport/relay/).
-struct RelayPlace {
-  std::string address;     // "host:port"
-  std::uint32_t kbit = 0;  // what it carries a second; 0: not known
-  bool operator==(const RelayPlace&) const = default;
-  SHOAL_FIELDS(address, kbit)
-};
-
 struct MemberList {
   RunId run;
   Epoch epoch;
   std::vector<StageMembers> stages;
-  std::vector<RelayPlace> relays;  // at most limits::kRelaysMax
-  SHOAL_FIELDS(run, epoch, stages, relays)
+  SHOAL_FIELDS(run, epoch, stages)
 };
 
 // Authority -> member: the whole member list of now; when it joined, and when it asked.
@@ -121,9 +112,8 @@ struct ListChange {
   std::uint64_t base_id = 0;
   Epoch epoch;
   std::uint64_t id = 0;
-  std::vector<StageChange> stages;                // those in which something changed
-  std::optional<std::vector<RelayPlace>> relays;  // all that there are, where these changed
-  SHOAL_FIELDS(base, base_id, epoch, id, stages, relays)
+  std::vector<StageChange> stages;  // those in which something changed
+  SHOAL_FIELDS(base, base_id, epoch, id, stages)
 };
 
 // Authority -> members: what changed of the member list.

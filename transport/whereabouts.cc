@@ -4,8 +4,6 @@
 #include <netinet/in.h>
 
 #include <algorithm>
-#include <functional>
-#include <utility>
 
 #include "common/host_port.h"
 #include "transport/limits.h"
@@ -103,20 +101,6 @@ Whereabouts dialable_from(const Whereabouts& own, const Whereabouts& theirs) {
   }
   near.addresses.insert(near.addresses.end(), far.addresses.begin(), far.addresses.end());
   return near;
-}
-
-std::vector<std::string> homes_of(const PeerId& peer, const std::vector<std::string>& relays) {
-  std::vector<std::pair<std::uint64_t, std::string>> ranked;
-  for (const std::string& relay : relays) {
-    std::uint64_t rank = mix64(std::hash<PeerId>{}(peer));
-    for (const char c : relay) rank = mix64(rank, static_cast<unsigned char>(c));
-    ranked.emplace_back(rank, relay);
-  }
-  std::ranges::sort(ranked, std::greater{});
-  if (ranked.size() > limits::kHomesMax) ranked.resize(limits::kHomesMax);
-  std::vector<std::string> homes;
-  for (auto& [rank, relay] : ranked) homes.push_back(std::move(relay));
-  return homes;
 }
 
 std::string plain_host(const std::string& host) {

@@ -6,8 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "common/ids.h"
-
 namespace shoal {
 
 // How the authority reached a member when it dialled it (runtime/launch/dial_back.h).
@@ -22,8 +20,6 @@ struct Whereabouts {
   std::vector<std::string> addresses;  // as parse_dial_address() reads them, best first
 
   Reach reach = Reach::kDirect;  // on the member list; of what a process says of itself, nothing
-  // Relays of the run that it is called at ("host:port"), as homes_of() has them: in no message.
-  std::vector<std::string> homes{};
 
   bool dialable() const { return !addresses.empty(); }
   bool operator==(const Whereabouts&) const = default;
@@ -54,11 +50,6 @@ bool is_private_host(const std::string& host);
 // its own (/24, /64), and first. All of them where the authority calls a member direct that has no others: then the
 // whole run is within one private network.
 Whereabouts dialable_from(const Whereabouts& own, const Whereabouts& theirs);
-
-// The relays at which a peer that cannot be dialled is called, of those of the run: the same for all who have the list,
-// kHomesMax at most, and few peers change theirs where one relay comes or goes (rendezvous hashing, Thaler and
-// Ravishankar 1998).
-std::vector<std::string> homes_of(const PeerId& peer, const std::vector<std::string>& relays);
 
 // As one text whatever it was written as: an IPv4 address in IPv6's clothes as IPv4, IPv6 in its shortest form.
 std::string plain_host(const std::string& host);

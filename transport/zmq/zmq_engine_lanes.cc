@@ -127,8 +127,7 @@ void ZmqEngine::on_answer(Connection& connection, Lane lane, ByteView bytes) {
   end.answered = true;
   dialled_watchdog_.message(end.fd, true);
   if (lane == Lane::kBulk) return come_up(connection);
-  const HostPort& control = connection.target.control;
-  const std::uint16_t mapped = connection.target.bulk_port;
+  const auto& [control, mapped] = connection.target;
   dial_lane(connection, Lane::kBulk, {control.host, mapped != 0 ? mapped : answer->bulk_port});
 }
 
