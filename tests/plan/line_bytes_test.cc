@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "compression/codec.h"
 #include "runtime/plan/split_limits.h"
 #include "tests/plan/narrow_run.h"
