@@ -131,7 +131,7 @@ TEST_F(ExportTest, AModelWithABoundaryIsRefusedWithWhatTakesIt) {
       << swarm_.errors("shoal");
   EXPECT_FALSE(std::filesystem::exists(swarm_.path("narrow/config.json")));
   for (const std::string format : {"hf", "peft"}) {
-    EXPECT_EQ(run(swarm_, {"export", swarm_.path("narrow"), swarm_.path("out"), "--format", format}), 65);
+    EXPECT_EQ(run(swarm_, {"export", swarm_.path("narrow"), swarm_.path("out"), "--format", format}), 69);
     EXPECT_NE(swarm_.errors("shoal").find("[model] boundary = 4"), std::string::npos) << swarm_.errors("shoal");
     EXPECT_FALSE(std::filesystem::exists(swarm_.path("out")));
   }
