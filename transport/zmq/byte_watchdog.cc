@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "transport/limits.h"
+#include "transport/refusal_book.h"
 #include "transport/zmq/tcp_sockets.h"
 
 namespace shoal {
@@ -73,6 +74,12 @@ std::vector<ByteWatchdog::CutOff> ByteWatchdog::check() {
   }
   for (const CutOff& one : cut_now) cut(one.fd);
   return cut_now;
+}
+
+void note_cut_off(RefusalBook& book, const std::vector<ByteWatchdog::CutOff>& cut_off) {
+  for (const ByteWatchdog::CutOff& one : cut_off)
+    book.note(Refusal::kEndless, one.remote,
+              std::string(one.greeted ? "a greeted peer" : "a stranger") + " that finishes no message was cut off");
 }
 
 }  // namespace shoal

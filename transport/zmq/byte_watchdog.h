@@ -48,4 +48,7 @@ class ByteWatchdog {
   std::map<int, Watched> watched_;
 };
 
+class RefusalBook;
+void note_cut_off(RefusalBook& book, const std::vector<ByteWatchdog::CutOff>& cut_off);
+
 }  // namespace shoal

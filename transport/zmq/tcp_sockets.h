@@ -29,7 +29,8 @@ std::optional<Descriptor> accept_from(const Descriptor& door, std::uint16_t port
 // The port of a connected socket at this end; 0: it is none.
 std::uint16_t own_port(int fd);
 
-// The part of an address that one party holds: the IPv4 address, or the first 64 bits of an IPv6 one. "?" of no address.
+// The part of an address that one party holds: the IPv4 address, or the first 64 bits of an IPv6 one. "?" of no
+// address.
 std::string party_of(const std::string& address);
 // "address:port" of the other end of a descriptor; "?" when it has none any more.
 std::string remote_text(int fd);
