@@ -80,7 +80,7 @@ inline constexpr std::uint64_t kDescriptorsReserved = 256;  // of the process, n
 inline constexpr Duration kKeepaliveIdle = 20s;             // of TCP, on both lanes
 inline constexpr Duration kDialTime = 5s;                   // from the dial to both lanes
 inline constexpr Duration kRelayedDialTime = 10s;           // the same over a relay
-// Of the relays at which others call this process: pipes at once, calls in the long run and at once.
+// Others call this process at relays: so many pipes at once, calls in the long run and at once.
 inline constexpr std::size_t kCalledPipesMax = 512;
 inline constexpr double kCallsPerSecond = 32, kCallsBurst = 128;
 inline constexpr std::size_t kEarlyMessagesMax = 64;   // dialled: control messages before the bulk lane stands

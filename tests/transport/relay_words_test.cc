@@ -49,10 +49,8 @@ TEST(RelayWordsTest, TheirBytesAreThose) {
   EXPECT_EQ(hex(pack_relay_incoming({token_of(0xd1), Lane::kBulk, key_of<PeerIdTag>(0xd2)})),
             times(16, "d1") + "0100000000000000" + times(32, "d2"));
   EXPECT_EQ(hex(pack_relay_ping()), "5348524c70696e67");
-  const std::vector<std::uint8_t> body{1, 2, 3};
-  Signature signature;
-  signature.fill(0xe1);
-  EXPECT_EQ(hex(pack_relay_record({signature, body})), "43000000" + times(64, "e1") + "010203");
+  EXPECT_EQ(hex(pack_relay_list({{1, 2, 3}, std::vector<std::uint8_t>(64, 0xe1)})),
+            "43000000" + times(64, "e1") + "010203");
   EXPECT_EQ(hex(home_text(kHome, {})).substr(0, 26), "73686f616c20686f6d6520310a");
   EXPECT_EQ(home_text(kHome, {}).size(), 13u + 96);
   EXPECT_EQ(call_text(some_call()).size(), 13u + 113);
@@ -78,10 +76,13 @@ TEST(RelayWordsTest, WhatIsPackedIsRead) {
   EXPECT_EQ(incoming->lane, Lane::kBulk);
   EXPECT_EQ(incoming->caller, kHome.key);
   EXPECT_TRUE(is_relay_ping(pack_relay_ping()));
-  const std::vector<std::uint8_t> body{9};
-  const Bytes record = pack_relay_record({{}, body});
-  EXPECT_EQ(*parse_relay_record_head(record.view().first(4)), record.size() - 4);
-  EXPECT_EQ(hex(parse_relay_record(record.view().subspan(4))->body), "09");
+  const Members list{{9}, std::vector<std::uint8_t>(64, 8)};
+  const Bytes packed = pack_relay_list(list);
+  EXPECT_EQ(*parse_relay_list_head(packed.view().first(4)), packed.size() - 4);
+  const auto back = parse_relay_list(packed.view().subspan(4));
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(back->body, list.body);
+  EXPECT_EQ(back->signature, list.signature);
 }
 
 TEST(RelayWordsTest, EveryWordIsReadWholeOrNotAtAll) {
@@ -99,7 +100,7 @@ TEST(RelayWordsTest, EveryWordIsReadWholeOrNotAtAll) {
   only_whole(pack_relay_incoming({token_of(1), Lane::kControl, kHome.key}),
              [](ByteView b) { return parse_relay_incoming(b).ok(); });
   for (std::size_t size = 0; size <= 64; ++size)
-    EXPECT_FALSE(parse_relay_record(std::vector<std::uint8_t>(size)).ok()) << size;
+    EXPECT_FALSE(parse_relay_list(std::vector<std::uint8_t>(size)).ok()) << size;
 }
 
 std::vector<std::uint8_t> changed(const Bytes& word, std::size_t at, std::uint8_t to) {
@@ -139,10 +140,10 @@ TEST(RelayWordsTest, AListHasItsBound) {
   const auto head = [](std::uint32_t size) {
     std::vector<std::uint8_t> bytes(4);
     for (std::size_t i = 0; i < 4; ++i) bytes[i] = static_cast<std::uint8_t>(size >> (8 * i));
-    return parse_relay_record_head(bytes);
+    return parse_relay_list_head(bytes);
   };
-  EXPECT_TRUE(head(kRelayRecordBytesMax).ok());
-  EXPECT_EQ(head(kRelayRecordBytesMax + 1).code(), ErrorCode::kTooLarge);
+  EXPECT_TRUE(head(kRelayListBytesMax).ok());
+  EXPECT_EQ(head(kRelayListBytesMax + 1).code(), ErrorCode::kTooLarge);
   EXPECT_EQ(head(64).code(), ErrorCode::kMalformed);
 }
 

@@ -11,7 +11,9 @@ namespace {
 constexpr std::string_view kMagic = "SHRL", kVerdictMagic = "SHRV", kPing = "SHRLping";
 constexpr std::uint8_t kRelayVersion = 1;
 
-ByteView bytes_in(std::string_view text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
+void say(ByteWriter& to, std::string_view text) {
+  for (const char letter : text) to.put(static_cast<std::uint8_t>(letter));
+}
 bool begins(ByteView bytes, std::string_view with) {
   return bytes.size() >= with.size() && std::equal(with.begin(), with.end(), bytes.begin());
 }
@@ -27,7 +29,7 @@ Status check_size(ByteView bytes, std::size_t size, const std::string& what) {
 
 ByteWriter preamble(RelayKind kind, Lane lane) {
   ByteWriter to;
-  to.bytes(bytes_in(kMagic));
+  say(to, kMagic);
   to.put(kRelayVersion);
   to.put(static_cast<std::uint8_t>(kind));
   to.put(static_cast<std::uint8_t>(lane));
@@ -112,7 +114,7 @@ Result<RelayHome> parse_relay_home(ByteView bytes) {
 
 Bytes home_text(const RelayHome& home, const RelayNonce& nonce) {
   ByteWriter to;
-  to.bytes(bytes_in(home.kind == RelayKind::kRun ? "shoal run 1\n" : "shoal home 1\n"));
+  say(to, home.kind == RelayKind::kRun ? "shoal run 1\n" : "shoal home 1\n");
   to.bytes(home.run.bytes);
   to.bytes(home.key.bytes);
   to.bytes(nonce);
@@ -121,7 +123,7 @@ Bytes home_text(const RelayHome& home, const RelayNonce& nonce) {
 
 Bytes call_text(const RelayCall& call) {
   ByteWriter to;
-  to.bytes(bytes_in("shoal call 1\n"));
+  say(to, "shoal call 1\n");
   to.bytes(call.run.bytes);
   to.bytes(call.callee.bytes);
   to.bytes(call.caller.bytes);
@@ -166,14 +168,14 @@ Result<RelayToken> parse_relay_answer(ByteView bytes) {
   ByteReader from(bytes);
   SHOAL_ASSIGN(const RelayPreamble head, open_word(from, bytes));
   if (head.kind != RelayKind::kAnswer) return malformed("no answer");
-  RelayToken token;
+  RelayToken token{};
   take(from, token);
   return token;
 }
 
 Bytes pack_relay_verdict(RelayVerdict verdict) {
   ByteWriter to;
-  to.bytes(bytes_in(kVerdictMagic));
+  say(to, kVerdictMagic);
   to.put(static_cast<std::uint32_t>(verdict));
   return std::move(to).take();
 }
@@ -209,32 +211,31 @@ Result<RelayIncoming> parse_relay_incoming(ByteView bytes) {
 Bytes pack_relay_ping() { return Bytes::copy_of(kPing); }
 bool is_relay_ping(ByteView first_bytes) { return begins(first_bytes, kPing); }
 
-Bytes pack_relay_record(const RelayRecord& record) {
-  SHOAL_CHECK_LE(record.body.size(), limits::kListBytesMax);
+Bytes pack_relay_list(const Members& list) {
+  SHOAL_CHECK_EQ(list.signature.size(), Signature{}.size());
+  SHOAL_CHECK_LE(list.body.size(), limits::kListBytesMax);
   ByteWriter to;
-  to.put(static_cast<std::uint32_t>(record.signature.size() + record.body.size()));
-  to.bytes(record.signature);
-  to.bytes(record.body);
+  to.put(static_cast<std::uint32_t>(list.signature.size() + list.body.size()));
+  to.bytes(list.signature);
+  to.bytes(list.body);
   return std::move(to).take();
 }
 
-Result<std::size_t> parse_relay_record_head(ByteView head) {
-  SHOAL_TRY(check_size(head, kRelayRecordHeadBytes, "a head"));
+Result<std::size_t> parse_relay_list_head(ByteView head) {
+  SHOAL_TRY(check_size(head, kRelayListHeadBytes, "a head"));
   const std::size_t size = get_le<std::uint32_t>(head, 0);
-  if (size > kRelayRecordBytesMax)
+  if (size > kRelayListBytesMax)
     return make_error(ErrorCode::kTooLarge, "a list of " + std::to_string(size) + " bytes for a relay, limit " +
-                                                std::to_string(kRelayRecordBytesMax));
+                                                std::to_string(kRelayListBytesMax));
   if (size <= Signature{}.size()) return malformed("a list without a body");
   return size;
 }
 
-Result<RelayRecord> parse_relay_record(ByteView behind_head) {
-  RelayRecord record;
+Result<Members> parse_relay_list(ByteView behind_head) {
   ByteReader from(behind_head);
-  take(from, record.signature);
-  record.body = from.rest();
-  if (record.body.empty()) return malformed("a list without a body");
-  return record;
+  const ByteView signature = from.bytes(Signature{}.size()), body = from.rest();
+  if (body.empty()) return malformed("a list without a body");
+  return Members{{body.begin(), body.end()}, {signature.begin(), signature.end()}};
 }
 
 }  // namespace shoal

@@ -4,7 +4,7 @@
 //
 //   register  run, key      <- nonce       signature of home_text()   <- verdict   then calls come, pings go both ways
 //   run       the same by the run's key    of run_text()              <- verdict   then the PeerId that strangers may
-//             call, and the signed member list (RelayRecord), again for each new one; pings go both ways
+//             call, and each new signed member list; pings go both ways
 //   call      run, callee, caller, token, signature of call_text()    <- verdict   then raw bytes
 //   answer    token                                                   <- verdict   then raw bytes
 //
@@ -19,6 +19,7 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "transport/limits.h"
+#include "transport/messages_membership.h"
 #include "transport/wire.h"
 
 namespace shoal {
@@ -48,9 +49,9 @@ inline constexpr std::size_t kRelayAnswerBytes = 24;
 inline constexpr std::size_t kRelayVerdictBytes = 8;
 inline constexpr std::size_t kRelayPingBytes = 8;
 inline constexpr std::size_t kRelayIncomingBytes = 56;
-inline constexpr std::size_t kRelayRecordHeadBytes = 4;
-inline constexpr std::size_t kRelayRecordBytesMax = 64 + limits::kListBytesMax;  // behind its head
-inline constexpr Duration kRelayPingPeriod = 20s, kRelaySilenceMax = 60s;        // of a registration, each way
+inline constexpr std::size_t kRelayListHeadBytes = 4;
+inline constexpr std::size_t kRelayListBytesMax = 64 + limits::kListBytesMax;  // behind its head
+inline constexpr Duration kRelayPingPeriod = 20s, kRelaySilenceMax = 60s;      // of a registration, each way
 
 struct RelayPreamble {
   RelayKind kind = RelayKind::kRegister;
@@ -100,18 +101,14 @@ Bytes pack_relay_incoming(const RelayIncoming& incoming);
 Result<RelayIncoming> parse_relay_incoming(ByteView bytes);
 
 // Each way on a registration and on a run's connection. What comes down begins with a ping or is a RelayIncoming; what
-// goes up a run's connection begins with a ping or is a record.
+// goes up a run's connection begins with a ping or is a list.
 Bytes pack_relay_ping();
 bool is_relay_ping(ByteView first_bytes);  // REQUIRES: kRelayPingBytes at least
 
-// A signed member list on a run's connection: its length (u32, without itself), then this.
-struct RelayRecord {
-  Signature signature{};  // by the run's key over the body, as in Members
-  ByteView body;          // a packed MemberList; lives as long as the bytes parsed
-};
-Bytes pack_relay_record(const RelayRecord& record);  // with its length. REQUIRES: a body of kListBytesMax at most
-// How many bytes follow. `head`: kRelayRecordHeadBytes. ERRORS: kTooLarge too.
-Result<std::size_t> parse_relay_record_head(ByteView head);
-Result<RelayRecord> parse_relay_record(ByteView behind_head);
+// A signed member list on a run's connection: its length (u32, without itself), the signature, the body.
+Bytes pack_relay_list(const Members& list);  // REQUIRES: a whole signature, a body of kListBytesMax at most
+// How many bytes follow. `head`: kRelayListHeadBytes. ERRORS: kTooLarge too.
+Result<std::size_t> parse_relay_list_head(ByteView head);
+Result<Members> parse_relay_list(ByteView behind_head);  // what is signed is not looked at
 
 }  // namespace shoal

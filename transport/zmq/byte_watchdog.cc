@@ -8,9 +8,9 @@
 #include <cstring>
 #include <optional>
 
+#include "common/os/tcp_place.h"
 #include "transport/limits.h"
 #include "transport/refusal_book.h"
-#include "transport/zmq/tcp_sockets.h"
 
 namespace shoal {
 namespace {
@@ -32,6 +32,11 @@ std::optional<std::uint64_t> received_bytes(int fd) {
 }
 
 }  // namespace
+
+std::string remote_text(int fd) {
+  const auto place = remote_place(fd);
+  return place ? place->text() : "?";
+}
 
 void ByteWatchdog::opened(int fd) {
   if (fd < 0) return;

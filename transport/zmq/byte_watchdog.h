@@ -15,6 +15,9 @@
 
 namespace shoal {
 
+// "address:port" of the other end of a descriptor; "?" when it has none any more.
+std::string remote_text(int fd);
+
 // Bounds: kStrangerBytesMax, kMessagelessBytesMax.
 class ByteWatchdog {
  public:

@@ -1,6 +1,6 @@
 #include "transport/zmq/doorway.h"
 
-#include "transport/zmq/tcp_sockets.h"
+#include "common/os/tcp_place.h"
 
 namespace shoal {
 namespace {
@@ -64,7 +64,8 @@ std::string Doorway::relay_of(int fd) const { return relay_behind_(remote_text(f
 
 std::string Doorway::party_of(int fd) const {
   const std::string remote = remote_text(fd), relay = relay_behind_(remote);
-  return shoal::party_of(relay.empty() ? remote : relay);
+  const auto place = parse_host_port(relay.empty() ? remote : relay);
+  return place.ok() ? shoal::party_of(*place) : "?";
 }
 
 }  // namespace shoal

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "transport/address_pace.h"
+#include "transport/crowd.h"
 #include "transport/limits.h"
 #include "transport/refusal_book.h"
-#include "transport/zmq/address_pace.h"
 #include "transport/zmq/byte_watchdog.h"
 #include "transport/zmq/connection_bounds.h"
-#include "transport/zmq/crowd.h"
 
 namespace shoal {
 
@@ -26,7 +26,7 @@ class Doorway {
   Doorway(const ConnectionBounds& bounds, RefusalBook& refusals, RelayBehind relay_behind);
 
   void opened(Lane lane, int fd, TimePoint now);
-  // Whoever is there proved its key; then the same for each whole message.
+  // The other end proved its key; message(): a whole message came behind that.
   void greeted(Lane lane, int fd);
   void message(Lane lane, int fd) { watchdog(lane).message(fd, true); }
   void closed(Lane lane, int fd);

@@ -64,14 +64,14 @@ void PipeDesk::be_called_at(const std::vector<HostPort>& relays, const Listeners
   });
 }
 
-void PipeDesk::tell_run(const std::vector<HostPort>& relays, const Bytes& record) {
+void PipeDesk::tell_run(const std::vector<HostPort>& relays, const Bytes& list) {
   SHOAL_CHECK(as_peer(run_) == key_.id());
-  post([this, relays, record] {
+  post([this, relays, list] {
     keep_posts(RelayKind::kRun, relays);
     for (const auto& [of, id] : posts_) {
       Errand* post = find(id);
       if (of.first != RelayKind::kRun || !post) continue;
-      static_cast<RelayPost*>(post)->tell(record);
+      static_cast<RelayPost*>(post)->tell(list);
       turn(id);
     }
   });

@@ -5,7 +5,7 @@
 // opening of the outward socket.
 //
 // Threads: of its own, from the first call on; the functions from any. Bounds: called pipes as made with, and
-// limits::kCallsPerSecond of a relay's words; the pipes of calls are bounded by who dials. No error of a socket and no
+// limits::kCallsPerSecond of a relay's words; calls of ours as the engine dials. No error of a socket and no
 // byte of a relay is more than the end of one pipe or registration.
 #include <atomic>
 #include <functional>
@@ -36,15 +36,16 @@ class PipeDesk {
   PipeDesk& operator=(const PipeDesk&) = delete;
 
   // `told` hears on the desk's thread where a lane of `peer` can be dialled once, or why it cannot (CallingPipe).
-  // Whoever dialled there says from which port: no other connection is let in.
+  // No connection is let in there but one from the port that expect() says.
   PipeId call(const PeerId& peer, Lane lane, const HostPort& relay, CallingPipe::Told told);
   void expect(PipeId pipe, std::uint16_t own_port);
   void give_up(PipeId pipe);
 
   // From now on others can call this process at these relays alone, and come to these listeners.
   void be_called_at(const std::vector<HostPort>& relays, const Listeners& listeners);
-  // From now on these relays alone are told of the run, by this record. REQUIRES: the key is the run's.
-  void tell_run(const std::vector<HostPort>& relays, const Bytes& record);
+  // From now on these relays alone are told of the run, by this list as pack_relay_list() has it. REQUIRES: the key is
+  // the run's.
+  void tell_run(const std::vector<HostPort>& relays, const Bytes& list);
 
   std::string relay_behind(const std::string& remote) const { return origins_.relay_behind(remote); }
 

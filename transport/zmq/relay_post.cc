@@ -6,9 +6,9 @@
 
 namespace shoal {
 
-void RelayPost::tell(Bytes record) {
-  record_ = std::move(record);
-  record_waits_ = stage_ == Stage::kStands;
+void RelayPost::tell(Bytes list) {
+  list_ = std::move(list);
+  list_waits_ = stage_ == Stage::kStands;
 }
 
 bool RelayPost::turn(TimePoint now) {
@@ -36,7 +36,7 @@ Status RelayPost::go_on(TimePoint now) {
   }
   if (now >= silent_at_) return make_error(ErrorCode::kTimeout, "it is silent");
   if (stage_ != Stage::kStands || !talk_->all_said()) return Status::success();
-  if (std::exchange(record_waits_, false)) talk_->say(record_);
+  if (std::exchange(list_waits_, false)) talk_->say(list_);
   if (now >= ping_at_) talk_->say(pack_relay_ping());
   if (now >= ping_at_) ping_at_ = now + kRelayPingPeriod;
   return talk_->turn();
@@ -80,7 +80,7 @@ Status RelayPost::take_verdict() {
   stage_ = Stage::kStands;
   if (home_.kind != RelayKind::kRun) return Status::success();
   talk_->say(key_.id().bytes);
-  record_waits_ = !record_.empty();
+  list_waits_ = !list_.empty();
   return Status::success();
 }
 

@@ -22,8 +22,8 @@ class RelayPost final : public Errand {
   // REQUIRES: `key` is the home's. kRun: `key` is the PeerId that strangers may call, too.
   RelayPost(HostPort relay, RelayHome home, KeyPair key, std::function<void(const RelayIncoming&)> on_call)
       : relay_(std::move(relay)), home_(home), key_(std::move(key)), on_call_(std::move(on_call)) {}
-  // kRun: the newest signed list, as pack_relay_record() has it; each registration begins with it.
-  void tell(Bytes record);
+  // kRun: the newest signed list, as pack_relay_list() has it; each registration begins with it.
+  void tell(Bytes list);
 
   bool turn(TimePoint now) override;
   SocketWaits waits() const override;
@@ -47,8 +47,8 @@ class RelayPost final : public Errand {
   TimePoint again_at_{}, silent_at_{}, ping_at_{};
   Backoff pause_{kPauseFirst, kPauseMax};
   std::string told_;  // to the log: why it does not stand
-  Bytes record_;
-  bool record_waits_ = false;
+  Bytes list_;
+  bool list_waits_ = false;
 };
 
 }  // namespace shoal

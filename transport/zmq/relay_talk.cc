@@ -1,18 +1,27 @@
 #include "transport/zmq/relay_talk.h"
 
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>
 
-#include "transport/zmq/tcp_sockets.h"
+#include "common/os/tcp_place.h"
+#include "transport/limits.h"
 
 namespace shoal {
 
 Result<RelayTalk> RelayTalk::begin(const HostPort& relay) {
   RelayTalk talk;
-  SHOAL_ASSIGN(talk.socket_, dial_outward(relay));
+  SHOAL_ASSIGN(talk.socket_, dial(relay));
+  // As on the lanes themselves: routers on the way forget what is silent.
+  const int socket = talk.socket_.get(), yes = 1, idle_s = limits::kKeepaliveIdle / 1s, times = 4;
+  ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &idle_s, sizeof idle_s);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
   return talk;
 }
 

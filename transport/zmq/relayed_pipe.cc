@@ -1,12 +1,17 @@
 #include "transport/zmq/relayed_pipe.h"
 
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include "common/log.h"
-#include "transport/zmq/tcp_sockets.h"
+#include "common/os/tcp_place.h"
 
 namespace shoal {
 namespace {
+
+constexpr int kAcceptedPerTurn = 64;
 
 // A connection to the relay that began with this, and waits for the verdict.
 Result<RelayTalk> ask_relay(const HostPort& relay, ByteView word) {
@@ -74,18 +79,26 @@ bool CallingPipe::turn(TimePoint now) {
 Status CallingPipe::call() {
   SHOAL_ASSIGN(const bool is_joined, joined(talk_));
   if (!is_joined) return Status::success();
-  SHOAL_ASSIGN(BoundSocket door, open_door());
-  door_ = std::move(door.socket);
-  told_(door.own);
+  auto door = listen_at({"127.0.0.1", 0});
+  const auto place = door.ok() ? own_place(*door) : std::nullopt;
+  if (!place) return make_error(ErrorCode::kUnreachable, door.ok() ? "no port on loopback" : door.error().message);
+  door_ = *std::move(door);
+  told_(*place);
   return Status::success();
 }
 
 void CallingPipe::let_in() {
   if (expected_ == 0) return;
-  auto came = accept_from(*door_, expected_);
-  if (!came) return;
-  pipe_.emplace(*std::move(came), talk_->take_socket());
-  door_.reset();
+  for (int i = 0; i < kAcceptedPerTurn; ++i) {
+    Descriptor came(::accept4(door_->get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (came.get() < 0) return;
+    const auto from = remote_place(came);
+    if (!from || from->host != "127.0.0.1" || from->port != expected_) continue;  // another process is no part of it
+    const int yes = 1;
+    ::setsockopt(came.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    pipe_.emplace(std::move(came), talk_->take_socket());
+    return door_.reset();
+  }
 }
 
 SocketWaits CallingPipe::waits() const {
@@ -124,11 +137,12 @@ bool CalledPipe::turn(TimePoint now) {
 Status CalledPipe::answer() {
   SHOAL_ASSIGN(const bool is_joined, joined(talk_));
   if (!is_joined) return Status::success();
-  SHOAL_ASSIGN(BoundSocket near, bind_beside(listener_));
-  own_ = near.own;
-  origins_.put(near.own, relay_);
-  SHOAL_TRY(connect_near(near.socket, listener_));
-  pipe_.emplace(std::move(near.socket), talk_->take_socket());
+  SHOAL_ASSIGN(Descriptor near, make_socket_at(listener_.host));
+  own_ = own_place(near);
+  if (!own_) return make_error(ErrorCode::kUnreachable, "no port on " + listener_.host);
+  origins_.put(*own_, relay_);
+  SHOAL_TRY(dial_from(near, listener_));
+  pipe_.emplace(std::move(near), talk_->take_socket());
   return Status::success();
 }
 

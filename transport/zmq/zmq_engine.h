@@ -24,12 +24,12 @@
 
 #include "common/os/descriptors.h"
 #include "common/time.h"
+#include "transport/crowd.h"
 #include "transport/limits.h"
 #include "transport/refusal_book.h"
 #include "transport/zmq/buried_routes.h"
 #include "transport/zmq/byte_watchdog.h"
 #include "transport/zmq/connection_bounds.h"
-#include "transport/zmq/crowd.h"
 #include "transport/zmq/doorway.h"
 #include "transport/zmq/key_check.h"
 #include "transport/zmq/lane_greeting.h"

@@ -1,5 +1,5 @@
 // What happens to single connections on the wire's thread: dialling, greetings, messages, ends.
-#include "transport/zmq/tcp_sockets.h"
+#include "common/os/tcp_place.h"
 #include "transport/zmq/zmq_engine.h"
 
 namespace shoal {
@@ -81,7 +81,7 @@ void ZmqEngine::on_dialled_event(Connection& connection, Lane lane, const ZmqMon
     case ZmqMonitorEvent::Kind::kConnected:
       end.fd = event.fd;
       dialled_watchdog_.opened(event.fd);
-      if (end.pipe != 0) pipes_.expect(end.pipe, own_port(event.fd));
+      if (const auto own = own_place(event.fd); end.pipe != 0 && own) pipes_.expect(end.pipe, own->port);
       return;
     case ZmqMonitorEvent::Kind::kKeyRefused:
       connection.failure = make_error(

@@ -126,10 +126,7 @@ class ZmqWireOnLoop final : public ZmqWire {
   }
 
   void publish_list(const std::vector<Address>& relays, const Members& list) override {
-    RelayRecord record{{}, list.body};
-    SHOAL_CHECK_EQ(list.signature.size(), record.signature.size());
-    std::copy(list.signature.begin(), list.signature.end(), record.signature.begin());
-    engine_.pipes().tell_run(relay_places(relays), pack_relay_record(record));
+    engine_.pipes().tell_run(relay_places(relays), pack_relay_list(list));
   }
 
   bool relayed(ConnectionId id) const override {
