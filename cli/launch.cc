@@ -186,7 +186,7 @@ class LaunchProgram final : private LaunchOwner {
 
   Status open_network(const KeyPair& key, const RunId& run) {
     ZmqWireOptions options{
-        .key = key, .listen = listen_address(arguments_), .admission = Admission::kOpen, .admitted = {}};
+        .key = key, .listen = listen_address(arguments_), .admission = Admission::kOpen, .admitted = {}, .run = run};
     if (config_.admission.mode == AdmissionMode::kKeys) {
       options.admission = Admission::kKeys;
       options.admitted = config_.admission.keys;
