@@ -10,6 +10,7 @@ void SimNetwork::add_relay(const Address& address, const Address& host, double b
   auto& entry = relays_[address];
   if (!entry) entry = std::make_unique<SimRelay>(loop_, host, [this](ConnectionId id) { return find(id) != nullptr; });
   entry->begin(bytes_per_second);
+  entry->set_frozen(this->host(host).frozen());
   for (const auto& [at, place] : places_)
     if (place->wire && std::ranges::count(place->wire->homes_, address) > 0)
       entry->register_home(place->wire->self(), place->wire, loop_.now() + SimRelay::kRegisterAgain);

@@ -4,9 +4,6 @@
 #include <limits>
 
 namespace shoal {
-namespace {
-constexpr std::uint64_t kPieceBytes = 16u << 10;
-}  // namespace
 
 void SimRelay::begin(double bytes_per_second) {
   stalled_ = frozen_ = false;
@@ -68,7 +65,6 @@ void SimRelay::carry(ConnectionId id, int side, Lane lane, std::uint64_t bytes, 
   pump();
 }
 
-// A piece at a time, so that control waits behind no more than that.
 void SimRelay::pump() {
   for (const Lane lane : {Lane::kControl, Lane::kBulk}) {
     if (busy_ || stalled()) return;

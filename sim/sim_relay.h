@@ -22,9 +22,10 @@ class SimWire;
 
 class SimRelay {
  public:
-  static constexpr Duration kAnswerTime = 5s;     // a call that nobody answers fails after it
-  static constexpr Duration kSilenceMax = 60s;    // a registration that a router forgot is noticed after it
-  static constexpr Duration kRegisterAgain = 1s;  // one that was broken off stands again after it
+  static constexpr std::uint64_t kPieceBytes = 16u << 10;  // at a time, so that control waits behind no more
+  static constexpr Duration kAnswerTime = 5s;              // a call that nobody answers fails after it
+  static constexpr Duration kSilenceMax = 60s;             // a registration that a router forgot is noticed after it
+  static constexpr Duration kRegisterAgain = 1s;           // one that was broken off stands again after it
   static constexpr std::size_t kPairsMax = 64, kPairsOfPeerMax = 4;
 
   // `host`: of the network, whose process it is part of. `stands`: whether a connection is there still.
@@ -78,7 +79,7 @@ class SimRelay {
   double rate_ = 0, allowed_ = 0;
   TimePoint since_{};  // when allowed_ was so much
   std::map<PeerId, Home> homes_;
-  std::array<Turns, 2> waiting_;                     // by lane
+  std::array<Turns, 2> waiting_;                      // by lane
   std::array<std::pair<ConnectionId, int>, 2> last_;  // by lane, the turn that was last
   std::uint64_t carried_ = 0;
   Lifetime lifetime_;

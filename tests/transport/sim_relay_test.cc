@@ -34,9 +34,8 @@ class SimRelayTest : public testing::Test {
     log[from] = WireLog{};
     const ConnectionId id = lab.wire(from).connect(lab.peer(to), address);
     const auto is_it = [&](const auto& said) { return said.connection == id; };
-    EXPECT_TRUE(until([&] {
-      return std::ranges::any_of(log[from].ups, is_it) || std::ranges::any_of(log[from].downs, is_it);
-    }));
+    EXPECT_TRUE(until(
+        [&] { return std::ranges::any_of(log[from].ups, is_it) || std::ranges::any_of(log[from].downs, is_it); }));
     const auto down = std::ranges::find_if(log[from].downs, is_it);
     return down == log[from].downs.end() ? std::nullopt : std::optional(down->cause.code);
   }
