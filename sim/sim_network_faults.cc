@@ -6,13 +6,26 @@
 
 namespace shoal {
 
-void SimNetwork::resume(const Address& address) { host(address).resume(); }
+void SimNetwork::freeze(const Address& address) {
+  host(address).freeze();
+  for (const auto& [at, relay] : relays_)
+    if (relay->host() == address) relay->set_frozen(true);
+}
+
+void SimNetwork::resume(const Address& address) {
+  host(address).resume();
+  for (const auto& [at, relay] : relays_)
+    if (relay->host() == address) relay->set_frozen(false);
+}
 
 void SimNetwork::kill(const Address& address, bool machine) {
+  for (const auto& [at, relay] : relays_)
+    if (relay->host() == address) end_relay(at, machine);
   Place& entry = place(address);
   entry.host->kill();
   SimWire* wire = entry.wire;
   entry.wire = nullptr;
+  if (wire) be_called_at(*wire, {});
   std::vector<ConnectionId> ids;
   for (const auto& [id, connection] : connections_) {
     if (wire && (connection->wires[0] == wire || connection->wires[1] == wire)) ids.push_back(id);
@@ -49,6 +62,7 @@ void SimNetwork::flush(const Address& address, bool resets) {
       find(id)->forgotten = true;
     }
   }
+  break_homes(address, resets);
 }
 
 bool SimNetwork::renumber(const Address& address) {
@@ -63,7 +77,7 @@ void SimNetwork::block(const Address& from, const Address& to, bool blocked) {
   if (blocked) {
     blocked_.emplace(from, to);
   } else if (blocked_.erase({from, to}) > 0) {
-    release_blocked(from, to);
+    release_blocked();
   }
 }
 
@@ -72,13 +86,20 @@ void SimNetwork::partition(const Address& a, const Address& b, bool blocked) {
   block(b, a, blocked);
 }
 
-void SimNetwork::release_blocked(const Address& from, const Address& to) {
+bool SimNetwork::stopped(const Connection& connection, int side) const {
+  const Address &from = connection.ends[1 - side]->address, &to = connection.ends[side]->address;
+  if (!connection.relay) return blocked_.contains({from, to});
+  const Address& relay = connection.relay->host();
+  return blocked_.contains({from, relay}) || blocked_.contains({relay, to});
+}
+
+void SimNetwork::release_blocked() {
   std::vector<ConnectionId> ids;
   for (const auto& [id, connection] : connections_) ids.push_back(id);
   for (const ConnectionId id : ids) {
     for (int side = 0; side < 2; ++side) {
       Connection* connection = find(id);
-      if (!connection || connection->ends[1 - side]->address != from || connection->ends[side]->address != to) continue;
+      if (!connection || stopped(*connection, side)) continue;
       for (auto& [lane, message] : std::exchange(connection->pipes[side][0].held, {}))
         arrive(id, side, lane, std::move(message));
       if (auto cause = std::exchange(connection->down_held[side], std::nullopt))

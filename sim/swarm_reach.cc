@@ -1,4 +1,4 @@
-// Which peers of a swarm cannot be dialled, and behind what they are.
+// Which processes of a swarm cannot be dialled, behind what they are, and the relay that joins them.
 #include <cmath>
 
 #include "sim/swarm.h"
@@ -38,6 +38,29 @@ SimNat nat_of(const SwarmOptions& options, std::size_t index) {
   for (std::size_t other = 0; other < index; ++other)
     place += is_unreachable(options, other) && home_of(options, other) == home;
   return sim_home(home, "192.168.1." + std::to_string(place) + ":1", resets);
+}
+
+Address relay_of(const SwarmOptions& options) { return options.home_launch ? "relay:443" : "launch:443"; }
+
+Address Swarm::launch_contact() const {
+  return options_.home_launch ? "via/" + relay_of(options_) : Address(kSimLaunchAddress);
+}
+
+void Swarm::begin_relay() {
+  const Address at = relay_of(options_);
+  const SimRelay* relay = network_.relay(at);
+  if (options_.relay_bytes_per_second <= 0 || (relay && relay->lives())) return;
+  network_.add_relay(at, options_.home_launch ? "relay:1" : kSimLaunchAddress, options_.relay_bytes_per_second);
+}
+
+bool Swarm::may_be_joined(const PeerId& caller, const PeerId& callee) {
+  if (launch_ != nullptr) {
+    listed_.clear();
+    for (const StageMembers& stage : launch_->authority().members().stages)
+      for (const Member& member : stage.members) listed_.insert(member.peer);
+  }
+  const PeerId& launch = run_key_.id();
+  return callee == launch || (listed_.contains(callee) && (caller == launch || listed_.contains(caller)));
 }
 
 }  // namespace shoal

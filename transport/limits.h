@@ -44,6 +44,9 @@ inline constexpr Duration kIdleAfter = 5s, kIdlePingPeriod = 2s;
 inline constexpr Duration kLinkSilenceMax = 6s;                 // nothing heard for so long: the link is down
 inline constexpr Duration kTransferSilenceMax = 30s;            // announced frames, but no chunk for so long
 inline constexpr Duration kRedialMin = 100ms, kRedialMax = 5s;  // backoff after a failed or short-lived link
+// A relayed link that has stood for so long gives way to a direct one although something is under way on it. And the
+// pauses between attempts at a direct one beside it, which double.
+inline constexpr Duration kRelayedLinkTime = 10s, kDirectAgainMax = 600s;
 inline constexpr Duration kLingerTime =
     500ms;  // a refused or closed connection stays so long, for the reason to be read
 inline constexpr std::size_t kAddressesMax = 8;            // of one peer

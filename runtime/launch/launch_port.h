@@ -21,6 +21,7 @@
 #include "runtime/launch/log_space.h"
 #include "runtime/launch/run_summary.h"
 #include "state/first_weights.h"
+#include "transport/messages_membership.h"
 #include "transport/wire.h"
 
 namespace shoal {
@@ -35,6 +36,7 @@ struct LaunchOptions {
   std::string folder;                  // with the logs
   bool resume = false;                 // false: the folder must hold no logs
   Whereabouts whereabouts;             // told to peers and the directory
+  std::vector<RelayPlace> relays{};    // of the run, for its member list
   std::map<PeerId, StageId> layout{};  // where a plan has peers (authority/authority_port.h)
   bool save = false;                   // fetch every stage's state at the end
   // With resume and save, for a run that ended in an earlier life: why its model is not there. Empty: it is.
