@@ -198,6 +198,7 @@ Status Swarm::start_launch(bool resume, std::optional<RunLock> lock) {
                         .folder = kRunFolder,
                         .resume = resume,
                         .whereabouts = {{launch_contact()}},
+                        .relays = relays(),
                         .save = options_.save,
                         .round_budget = options_.round_budget,
                         .log_bytes_max = options_.log_bytes.max,
