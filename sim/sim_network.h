@@ -68,8 +68,12 @@ class SimNetwork {
   void end_relay(const Address& address, bool silent = false);
   SimRelay* relay(const Address& address);  // null: there was never one
   const std::map<Address, std::unique_ptr<SimRelay>>& relays() const { return relays_; }
-  // Whom relays join (caller, callee); without it anybody.
-  void set_listed(std::function<bool(const PeerId&, const PeerId&)> listed) { listed_ = std::move(listed); }
+  // Whom relays join (caller, callee); without it anybody. `open`: strangers may call it, and its pairs do not count as
+  // those of one peer.
+  void set_listed(const PeerId& open, std::function<bool(const PeerId&, const PeerId&)> listed) {
+    open_ = open;
+    listed_ = std::move(listed);
+  }
   const std::vector<SimJoin>& joined() const { return joined_; }
 
   // ---- faults ----
@@ -148,6 +152,7 @@ class SimNetwork {
   std::set<std::pair<Address, Address>> blocked_;
   SimNats nats_;
   std::map<Address, std::unique_ptr<SimRelay>> relays_;
+  PeerId open_;
   std::function<bool(const PeerId&, const PeerId&)> listed_;
   std::vector<SimJoin> joined_;
   ConnectionId next_ = 1;

@@ -65,9 +65,8 @@ std::size_t SimNetwork::pairs_of(const SimRelay& relay, const PeerId* peer) cons
   std::size_t pairs = 0;
   for (const auto& [id, connection] : connections_) {
     if (connection->relay != &relay || connection->forgotten) continue;
-    bool its = peer == nullptr;
-    for (const SimWire* wire : connection->wires) its |= peer != nullptr && wire && wire->self() == *peer;
-    pairs += its;
+    const auto of_it = [&](const Place* end) { return end->wire && peer && end->wire->self() == *peer; };
+    pairs += peer == nullptr || of_it(connection->ends[0]) || of_it(connection->ends[1]);
   }
   return pairs;
 }
@@ -79,6 +78,8 @@ std::string SimNetwork::refusal_of(const Connection& connection, const SimRelay*
   if (listed_ && !listed_(caller, callee)) return "it is not on the list";
   if (!relay->home_of(callee)) return "nobody is called so there";
   if (pairs_of(*relay, nullptr) >= SimRelay::kPairsMax) return "it joins too many";
+  for (const PeerId& peer : {caller, callee})
+    if (peer != open_ && pairs_of(*relay, &peer) >= SimRelay::kPairsOfPeerMax) return "it joins too many of one peer";
   return {};
 }
 

@@ -4,7 +4,8 @@
 // ways to and from it.
 //
 // Thread: the simulation's.   Borrows: the loop, which outlives it.
-// Bounds: as of the product's relay (transport/relay/), pairs in all and by peer.
+// Bounds: pairs in all and by peer, as of the product's relay (transport/relay/relay_book.h). How often one calls is
+// not bounded here.
 #include <array>
 #include <cstdint>
 #include <deque>

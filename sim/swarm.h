@@ -180,6 +180,7 @@ class Swarm {
   void end_launch_process(bool silent);  // `silent`: peers hear nothing, not even that its connections ended
   std::unique_ptr<PeerDirectory> make_directory(EventLoop& loop);
   Address launch_contact() const;  // where the ticket says that it is
+  std::vector<RelayPlace> relays() const;
   // By the newest list that the relay was told of.
   bool may_be_joined(const PeerId& caller, const PeerId& callee);
 

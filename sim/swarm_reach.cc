@@ -46,6 +46,11 @@ Address Swarm::launch_contact() const {
   return options_.home_launch ? "via/" + relay_of(options_) : Address(kSimLaunchAddress);
 }
 
+std::vector<RelayPlace> Swarm::relays() const {
+  if (options_.relay_bytes_per_second <= 0) return {};
+  return {{relay_of(options_), static_cast<std::uint32_t>(options_.relay_bytes_per_second * 8 / 1000)}};
+}
+
 void Swarm::begin_relay() {
   const Address at = relay_of(options_);
   const SimRelay* relay = network_.relay(at);

@@ -71,11 +71,11 @@ TEST_F(SimRelayTest, ACallThatTheRelayDoesNotPassOnIsUnreachableAndNothingOfItSt
   (void)lab.wire(2);
   EXPECT_EQ(outcome(0, 2), ErrorCode::kUnreachable) << "it is not registered";
   EXPECT_EQ(outcome(0, 1, "via/nobody:443"), ErrorCode::kUnreachable);
-  network().set_listed([&](const PeerId& caller, const PeerId&) { return caller != lab.peer(0); });
+  network().set_listed({}, [&](const PeerId& caller, const PeerId&) { return caller != lab.peer(0); });
   EXPECT_EQ(outcome(0, 1), ErrorCode::kUnreachable) << "it is not on the list";
   EXPECT_EQ(outcome(1, 0), std::nullopt);
   lab.wire(1).disconnect(dialled(1));
-  network().set_listed({});
+  network().set_listed({}, {});
   network().freeze(lab.address(1));
   EXPECT_EQ(outcome(0, 1), ErrorCode::kUnreachable) << "it does not answer";
   network().resume(lab.address(1));
@@ -87,6 +87,17 @@ TEST_F(SimRelayTest, ACallThatTheRelayDoesNotPassOnIsUnreachableAndNothingOfItSt
   network().end_relay(kRelay);
   EXPECT_EQ(outcome(1, 0), ErrorCode::kUnreachable) << "the relay is dead";
   EXPECT_EQ(network().connections(), 0u);
+}
+
+TEST_F(SimRelayTest, ARelayJoinsFourPairsOfOnePeerUnlessStrangersMayCallIt) {
+  start(2);
+  for (std::size_t i = 0; i < SimRelay::kPairsOfPeerMax; ++i) EXPECT_EQ(outcome(0, 1), std::nullopt);
+  EXPECT_EQ(outcome(1, 0), ErrorCode::kUnreachable);
+  start(4);
+  EXPECT_EQ(outcome(2, 1), ErrorCode::kUnreachable);
+  EXPECT_EQ(outcome(2, 3), std::nullopt);
+  network().set_listed(lab.peer(1), {});
+  EXPECT_EQ(outcome(2, 1), std::nullopt);
 }
 
 TEST_F(SimRelayTest, WhereOnlyPort443IsLetOutARelayThereIsReached) {
