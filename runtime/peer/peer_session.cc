@@ -188,6 +188,11 @@ void PeerSession::on_members(const MemberList& list) {
   std::vector<PeerId> favoured = peers_of(list);
   favoured.push_back(authority_);
   transport_.favour(favoured);
+  std::size_t dialable = 0;
+  for (const StageMembers& stage : list.stages)
+    dialable += static_cast<std::size_t>(std::ranges::count_if(
+        stage.members, [&](const Member& one) { return one.session != self_ && one.whereabouts.dialable(); }));
+  env_.reachability.on_others(homes_of(env_.options.key.id(), relays_of(list)), dialable);
   for (const StageMembers& stage : list.stages)
     for (const Member& member : stage.members)
       if (member.session == self_)
