@@ -1,10 +1,10 @@
 // What the launching process hears: of its links, its authority and its trainer.
 #include <algorithm>
 
-#include "authority/membership.h"
 #include "common/log.h"
 #include "runtime/launch/launch.h"
 #include "transport/one_taker.h"
+#include "transport/signed_list.h"
 
 namespace shoal {
 

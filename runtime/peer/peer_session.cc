@@ -4,6 +4,7 @@
 #include "runtime/config/signed_manifest.h"
 #include "runtime/peer/peer.h"
 #include "transport/one_taker.h"
+#include "transport/signed_list.h"
 
 namespace shoal {
 

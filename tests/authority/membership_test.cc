@@ -7,6 +7,7 @@
 #include "sim/sim_loop.h"
 #include "tests/sync/sync_fixtures.h"
 #include "transport/envelope.h"
+#include "transport/signed_list.h"
 
 namespace shoal {
 namespace {

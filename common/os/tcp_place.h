@@ -1,0 +1,21 @@
+#pragma once
+// TCP sockets by address and port. None of them ever waits. Thread: any; no state.
+#include <optional>
+#include <string>
+
+#include "common/host_port.h"
+#include "common/os/posix_file.h"
+#include "common/result.h"
+
+namespace shoal {
+
+// Listens there, on IPv4 as well where it is "[::]"; port 0: any free one. ERRORS: kInput (no literal address), kIo
+// (the port is taken or not ours to take; HINT).
+Result<Descriptor> listen_at(const HostPort& place);
+// This end's address, and the other one's; an IPv4 address in IPv6's clothes as IPv4. None: it is not connected.
+std::optional<HostPort> own_place(const Descriptor& socket);
+std::optional<HostPort> remote_place(const Descriptor& socket);
+// The part of an address that one party holds: the IPv4 address, or the first 64 bits of an IPv6 one.
+std::string party_of(const HostPort& place);
+
+}  // namespace shoal
