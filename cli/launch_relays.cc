@@ -9,6 +9,7 @@
 #include "common/os/own_addresses.h"
 #include "events/line_parts.h"
 #include "runtime/config/ticket.h"
+#include "transport/envelope.h"
 #include "transport/line_caps.h"
 #include "transport/signed_list.h"
 #include "transport/whereabouts.h"
@@ -125,7 +126,7 @@ void LaunchRelays::on_members(const MemberList& list) {
   const auto body = pack_member_list(list);
   if (!body.ok()) return log_debug("no list for the relay: ", body.error().message);
   const Signature signature = key_.sign(*body);
-  wire_.tell_run({via_}, {*body, {signature.begin(), signature.end()}});
+  wire_.publish_list({via_}, {*body, {signature.begin(), signature.end()}});
 }
 
 std::optional<double> LaunchRelays::share(TimePoint now) {
