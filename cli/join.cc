@@ -125,11 +125,11 @@ class JoinProgram final : private Peer::Owner {
     if (const Status raised = raise_descriptors_max(); !raised.ok()) log_warning(raised.error().message);
     SHOAL_ASSIGN(const std::vector<std::string> contacts, contacts_of(ticket));
     if (arguments_.listen.empty()) arguments_.listen = listen_toward(contacts);
-    SHOAL_ASSIGN(
-        wire_,
-        make_zmq_wire(
-            loop_,
-            {.key = home_->key(), .listen = arguments_.listen, .admission = Admission::kOpen, .admitted = {}, .run = ticket.run}));
+    SHOAL_ASSIGN(wire_, make_zmq_wire(loop_, {.key = home_->key(),
+                                              .listen = arguments_.listen,
+                                              .admission = Admission::kOpen,
+                                              .admitted = {},
+                                              .run = ticket.run}));
     if (caps.any()) capped_ = std::make_unique<CappedWire>(*wire_, loop_, caps);
     if (const Status routes = check_routes(contacts); !routes.ok()) {
       if (arguments_.no_dht) return routes.error();

@@ -52,7 +52,7 @@ class Wire {
     // A lane that had answered kBusy takes messages again.
     virtual void on_writable(ConnectionId connection, Lane lane) = 0;
     // Also for a connect() that failed: kUnreachable, kNotAdmitted (our key), kRefused (identity not proved),
-    // kTimeout, kMalformed. Last call for this id.
+    // kTimeout, kMalformed, kBusy (a bound of a relay's). Last call for this id.
     virtual void on_down(ConnectionId connection, const Error& cause) = 0;
   };
 
