@@ -44,6 +44,9 @@ inline constexpr Duration kIdleAfter = 5s, kIdlePingPeriod = 2s;
 inline constexpr Duration kLinkSilenceMax = 6s;                 // nothing heard for so long: the link is down
 inline constexpr Duration kTransferSilenceMax = 30s;            // announced frames, but no chunk for so long
 inline constexpr Duration kRedialMin = 100ms, kRedialMax = 5s;  // backoff after a failed or short-lived link
+// A relayed link that has stood for so long gives way to a direct one although something is under way on it. And the
+// pauses between attempts at a direct one beside it, which double.
+inline constexpr Duration kRelayedLinkTime = 10s, kDirectAgainMax = 600s;
 inline constexpr Duration kLingerTime =
     500ms;  // a refused or closed connection stays so long, for the reason to be read
 inline constexpr std::size_t kAddressesMax = 8;            // of one peer
@@ -79,7 +82,7 @@ inline constexpr Duration kGreetingTime = 5s;               // from the TCP conn
 inline constexpr std::uint64_t kDescriptorsReserved = 256;  // of the process, not for connections
 inline constexpr Duration kKeepaliveIdle = 20s;             // of TCP, on both lanes
 inline constexpr Duration kDialTime = 5s;                   // from the dial to both lanes
-inline constexpr Duration kRelayedDialTime = 10s;           // the same over a relay
+inline constexpr Duration kRelayedDialTime = 10s;           // the same over a relay, which the other end dials then
 // Of the relays at which others call this process: pipes at once, calls in the long run and at once.
 inline constexpr std::size_t kCalledPipesMax = 512;
 inline constexpr double kCallsPerSecond = 32, kCallsBurst = 128;

@@ -190,12 +190,14 @@ void Launch::tell_parked(TimePoint now, std::vector<StageStatus> stages) {
 void Launch::write_bytes() {
   next_bytes_ = env_.loop.now() + kBytesPeriod;
   const TransportCounters& counters = transport_->counters();
-  write(bytes_event({.event = EventKind::kBytes,
-                     .sent = counters.sent_bytes - bytes_written_[0],
-                     .received = counters.received_bytes - bytes_written_[1]},
-                    env_.loop.take_longest_callback()));
+  EventRecord bytes{.event = EventKind::kBytes,
+                    .sent = counters.sent_bytes - bytes_written_[0],
+                    .received = counters.received_bytes - bytes_written_[1]};
+  if (counters.relayed_bytes > bytes_written_[2]) bytes.relayed = counters.relayed_bytes - bytes_written_[2];
+  write(bytes_event(std::move(bytes), env_.loop.take_longest_callback()));
   bytes_written_[0] = counters.sent_bytes;
   bytes_written_[1] = counters.received_bytes;
+  bytes_written_[2] = counters.relayed_bytes;
 }
 
 // ---- the end ----

@@ -196,9 +196,19 @@ void PeerSession::on_members(const MemberList& list) {
   env_.reachability.on_others(homes_of(env_.options.key.id(), relays_of(list)), dialable);
   for (const StageMembers& stage : list.stages)
     for (const Member& member : stage.members)
-      if (member.session == self_)
+      if (member.session == self_) {
         if (const auto line = env_.reachability.on_list(member.whereabouts)) env_.owner.on_notice(*line);
+        be_called(list, member);
+      }
   if (stage_) stage_->on_members(list);
+}
+
+void PeerSession::be_called(const MemberList& list, const Member& self) {
+  std::vector<std::string> relays;
+  for (const RelayPlace& relay : list.relays) relays.push_back(relay.address);
+  if (self.whereabouts.reach == Reach::kDirect) relays.clear();
+  relays = homes_of(self.peer, relays);
+  if (homes_ != relays) env_.process.wire.be_called_at(homes_.emplace(std::move(relays)));
 }
 
 // ---- messages ----
@@ -314,6 +324,7 @@ Traffic PeerSession::traffic() const {
   const BaseCounters bases = status().bases;
   return {.sent = counters.sent_bytes,
           .received = counters.received_bytes,
+          .relayed = counters.relayed_bytes,
           .fp32 = session.fp32_bytes,
           .payload = session.payload_bytes,
           .deltas = bases.deltas,
