@@ -49,7 +49,7 @@ Result<std::unique_ptr<LaunchRelays>> LaunchRelays::open(const LaunchArguments& 
   std::unique_ptr<LaunchRelays> made(new LaunchRelays(key, wire));
   double rate = 0;
   if (arguments.relay != "0") {
-    SHOAL_ASSIGN(rate, parse_line_rate("--relay", arguments.relay));
+    SHOAL_ASSIGN(rate, parse_line_cap("--relay", arguments.relay));
   }
   std::vector<Address> called_at;
   if (!arguments.via.empty()) {
@@ -84,9 +84,9 @@ Status LaunchRelays::open_own(const LaunchArguments& arguments, double rate) {
   SHOAL_ASSIGN(HostPort at, parse_host_port(wire_.listening_address()));
   const unsigned next = at.port + kLanes;
   at.port = static_cast<std::uint16_t>(arguments.relay_port != 0 ? arguments.relay_port : next > 65535 ? 0 : next);
-  const RelayOptions options{.bytes_per_s = rate};
+  const RelayOptions options{.bytes_per_second = rate};
   auto own = RelayServer::start(at, options);
-  if (!own.ok() && own.code() == ErrorCode::kBusy && arguments.relay_port == 0) {
+  if (!own.ok() && own.code() != ErrorCode::kInput && arguments.relay_port == 0) {
     at.port = 0;
     own = RelayServer::start(at, options);
   }
@@ -131,7 +131,7 @@ void LaunchRelays::on_members(const MemberList& list) {
 
 std::optional<double> LaunchRelays::share(TimePoint now) {
   if (!own_) return std::nullopt;
-  const std::uint64_t bytes = own_->stats().bytes;
+  const std::uint64_t bytes = own_->stats().carried_bytes;
   const Duration passed = now - std::exchange(seen_at_, now);
   const double carried = static_cast<double>(bytes - std::exchange(seen_bytes_, bytes));
   if (passed <= Duration(0) || passed == now.time_since_epoch()) return std::nullopt;
@@ -139,7 +139,7 @@ std::optional<double> LaunchRelays::share(TimePoint now) {
 }
 
 std::string LaunchRelays::carried() const {
-  const std::uint64_t bytes = own_ ? own_->stats().bytes : 0;
+  const std::uint64_t bytes = own_ ? own_->stats().carried_bytes : 0;
   return bytes == 0 ? "" : "the relay of this process carried " + short_number(bytes) + "B";
 }
 
