@@ -1,10 +1,12 @@
 // shoal join TICKET: lends this machine to one stage of a run.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 
 #include "cli/checkpoint_files.h"
 #include "cli/executors.h"
@@ -205,7 +207,7 @@ class JoinProgram final : private Peer::Owner {
                              .port = 0,
                              .bootstrap = arguments_.bootstrap,
                              .cache_path = {}};
-    options.bootstrap.insert(options.bootstrap.end(), contacts.begin(), contacts.end());
+    std::ranges::remove_copy_if(contacts, std::back_inserter(options.bootstrap), is_via);
     if (!home_->is_temporary())
       options.cache_path = home_->path() + "/directory-" + hex_of(ticket.run).substr(0, 16) + ".json";
     SHOAL_ASSIGN(directory_, open_directory(loop_, *storage_, options));

@@ -129,6 +129,8 @@ void Launch::begin() {
       TrainerEnvironment{env_.loop, *transport_, env_.events, env_.samples, logs_->book(), logs_->trainer()},
       static_cast<Trainer::Owner&>(*this));
   authority_->start();
+  if (const Status listed = authority_->set_relays(options_.relays); !listed.ok())
+    owner_.on_warning("members are told no relay: " + listed.error().message);
   announcer_ =
       std::make_unique<Announcer>(Announcer::Environment{env_.loop, env_.directory, options_, logs_->book(),
                                                          *authority_, *transport_, [this] { return summary(); }},

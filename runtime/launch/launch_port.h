@@ -72,6 +72,7 @@ class LaunchOwner {
  public:
   virtual ~LaunchOwner() = default;
   virtual void on_train_line(const TrainLine& line) = 0;
+  virtual void on_members(const MemberList&) {}  // each new list, before anybody else is told it
   virtual void on_parked_for(Duration) {}     // often, while the run stands still for want of peers
   virtual void on_headway(const Headway&) {}  // of validation and of states that are fetched: often
   virtual void on_notice(const std::string& line) = 0;

@@ -1,5 +1,7 @@
 #include "runtime/peer/peer_session.h"
 
+#include <algorithm>
+
 #include "common/log.h"
 #include "runtime/config/signed_manifest.h"
 #include "runtime/peer/peer.h"
@@ -192,8 +194,8 @@ void PeerSession::on_members(const MemberList& list) {
   for (const StageMembers& stage : list.stages)
     for (const Member& member : stage.members)
       if (member.session == self_) {
-        if (const auto line = env_.reachability.on_list(member.whereabouts)) env_.owner.on_notice(*line);
         be_called(list, member);
+        if (const auto line = env_.reachability.on_list(member.whereabouts)) env_.owner.on_notice(*line);
       }
   if (stage_) stage_->on_members(list);
 }
@@ -203,6 +205,11 @@ void PeerSession::be_called(const MemberList& list, const Member& self) {
   for (const RelayPlace& relay : list.relays) relays.push_back(relay.address);
   if (self.whereabouts.reach == Reach::kDirect) relays.clear();
   relays = homes_of(self.peer, relays);
+  std::ptrdiff_t dialable = 0;
+  for (const StageMembers& stage : list.stages)
+    dialable += std::ranges::count_if(
+        stage.members, [&](const Member& one) { return one.peer != self.peer && one.whereabouts.dialable(); });
+  env_.reachability.on_others(relays, static_cast<std::size_t>(dialable));
   if (homes_ != relays) env_.process.wire.be_called_at(homes_.emplace(std::move(relays)));
 }
 
