@@ -41,9 +41,10 @@ Status resolve(InspectArguments& arguments, RunId& run) {
     for (const Contact& contact : ticket.contacts)
       if (!is_via(contact.address)) arguments.bootstrap.push_back(contact.address);
     if (!arguments.bootstrap.empty()) return {};
-    return make_error(ErrorCode::kInput,
-                      "this ticket names relays alone, and no relay knows a directory. HINT: --bootstrap HOST:PORT of a "
-                      "DHT node that a member was given too");
+    return make_error(
+        ErrorCode::kInput,
+        "this ticket names relays alone, and no relay knows a directory. HINT: --bootstrap HOST:PORT of a "
+        "DHT node that a member was given too");
   }
   const auto key = parse_hex32(arguments.run);
   if (!key.ok())

@@ -35,14 +35,16 @@ void add_launch_options(Command& command, LaunchArguments& arguments) {
                   "address that others dial, repeatable (default: all but loopback)")
       .type_name("HOST[:PORT]");
   command
-      .add_option("--relay", arguments.relay,
-                  "what this process carries between members that cannot dial each other, 50mbit; 0 = nothing (default: "
-                  "10mbit)")
+      .add_option(
+          "--relay", arguments.relay,
+          "what this process carries between members that cannot dial each other, 50mbit; 0 = nothing (default: "
+          "10mbit)")
       .type_name("RATE");
   command
-      .add_option("--relay-port", arguments.relay_port,
-                  "where its relay listens, TCP; the ticket then names it too, for networks that let out one port alone "
-                  "(default: the third port from --listen's on)")
+      .add_option(
+          "--relay-port", arguments.relay_port,
+          "where its relay listens, TCP; the ticket then names it too, for networks that let out one port alone "
+          "(default: the third port from --listen's on)")
       .in(1u, 65535u);
   command
       .add_option("--via", arguments.via,

@@ -107,10 +107,10 @@ void LaunchRelays::say_who_meets() const {
   const auto bound = parse_host_port(wire_.listening_address());
   const std::string first = std::to_string(bound.ok() ? bound->port : 0);
   const std::string last = std::to_string(std::max<int>(port, bound.ok() ? bound->port + 1 : 0));
-  const std::string remedy =
-      "one of three: forward the router's TCP ports " + first + " to " + last + " to this machine, with --listen 0.0.0.0:" +
-      first + " and --advertise ITS-ADDRESS; IPv6 (--listen [::]:" + first +
-      ", with these ports open); `shoal relay` on a small server, and --via SERVER:PORT";
+  const std::string remedy = "one of three: forward the router's TCP ports " + first + " to " + last +
+                             " to this machine, with --listen 0.0.0.0:" + first +
+                             " and --advertise ITS-ADDRESS; IPv6 (--listen [::]:" + first +
+                             ", with these ports open); `shoal relay` on a small server, and --via SERVER:PORT";
   if (all_loopback(addresses_))
     log_warning("this run is told under ", addresses_.front(),
                 " only: peers on other machines cannot reach it. HINT: is the network up (`ip address`)? Else "

@@ -65,8 +65,10 @@ void pack_contact(const Contact& contact, const DialAddress& dialled, const RunI
   const bool is_v4 = inet_pton(AF_INET, address.host.c_str(), &v4) == 1;
   const bool is_v6 = !is_v4 && inet_pton(AF_INET6, address.host.c_str(), &v6) == 1;
   const bool runs_own = contact.peer.bytes == run.bytes;
-  out.byte(static_cast<std::uint8_t>((is_v4 ? kV4 : is_v6 ? kV6 : kName) + (runs_own ? kRunsOwn : 0) +
-                                     (dialled.via ? kVia : 0)));
+  out.byte(static_cast<std::uint8_t>((is_v4   ? kV4
+                                      : is_v6 ? kV6
+                                              : kName) +
+                                     (runs_own ? kRunsOwn : 0) + (dialled.via ? kVia : 0)));
   if (!runs_own) out.bytes(contact.peer.bytes);
   if (is_v4) {
     out.bytes({reinterpret_cast<const std::uint8_t*>(&v4), sizeof v4});

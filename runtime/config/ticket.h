@@ -33,8 +33,8 @@ struct Ticket {
   auto operator<=>(const Ticket&) const = default;
 };
 
-// ERRORS: kInput (no contact, more than three, no such address, one with the port of a bulk lane), kTooLarge (over 300 characters; take addresses instead
-// of long names).
+// ERRORS: kInput (no contact, more than three, no such address, one with the port of a bulk lane), kTooLarge (over 300
+// characters; take addresses instead of long names).
 Result<std::string> pack_ticket(const Ticket& ticket);
 // A ticket as it was copied, without what mails and shells put around or into it: quotes, line breaks, the word
 // "ticket" of the line that `launch` prints. What is none stays as it is.

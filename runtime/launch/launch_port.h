@@ -73,8 +73,8 @@ class LaunchOwner {
   virtual ~LaunchOwner() = default;
   virtual void on_train_line(const TrainLine& line) = 0;
   virtual void on_members(const MemberList&) {}  // each new list, before anybody else is told it
-  virtual void on_parked_for(Duration) {}     // often, while the run stands still for want of peers
-  virtual void on_headway(const Headway&) {}  // of validation and of states that are fetched: often
+  virtual void on_parked_for(Duration) {}        // often, while the run stands still for want of peers
+  virtual void on_headway(const Headway&) {}     // of validation and of states that are fetched: often
   virtual void on_notice(const std::string& line) = 0;
   // A notice that asks somebody to act: cause, object, remedy.
   virtual void on_warning(const std::string& line) { on_notice(line); }

@@ -65,8 +65,8 @@ std::optional<std::string> Reachability::answered(TimePoint now, const ReachAnsw
   answered_ = true;
   next_query_ = now + pause_.next();
   if (answer.reach == Reach::kDirect) return std::nullopt;
-  std::string line = "reach: " + std::string(name_of(answer.reach)) + " (" + answer.reason + "): " +
-                     (answer.reach == Reach::kLocal ? "its neighbours alone dial it" : "nobody dials it");
+  std::string line = "reach: " + std::string(name_of(answer.reach)) + " (" + answer.reason +
+                     "): " + (answer.reach == Reach::kLocal ? "its neighbours alone dial it" : "nobody dials it");
   if (homes_.empty())
     return unless_told(line + ", and the run has no relay: it works with members that can be dialled alone.",
                        std::string(kOwnersHint) + kReachHint);

@@ -28,14 +28,17 @@ TEST(LiveRelayTest, TwoMachinesThatNobodyDialsTrainOverLaunchsRelay) {
   for (const std::string name : {"a", "b"}) swarm.join(name, {"--advertise", closed.address()});
   for (const std::string name : {"a", "b"}) {
     ASSERT_TRUE(swarm.wait_for_event(name, {"\"event\":\"settled\""}, 20)) << swarm.errors(name);
-    EXPECT_TRUE(swarm.wait_for_line(swarm.path(name + ".err"), {"reach: none", closed.address(), "is called at 127.0.0.1:"}))
+    EXPECT_TRUE(
+        swarm.wait_for_line(swarm.path(name + ".err"), {"reach: none", closed.address(), "is called at 127.0.0.1:"}))
         << swarm.errors(name);
   }
   EXPECT_TRUE(swarm.wait_for_line(swarm.path("launch.err"), {"members that cannot dial each other meet at the relay"}));
-  EXPECT_TRUE(swarm.wait_for_line(swarm.path("launch.err"), {"stage 0 has no member that can be dialled", "go over relays"}))
+  EXPECT_TRUE(
+      swarm.wait_for_line(swarm.path("launch.err"), {"stage 0 has no member that can be dialled", "go over relays"}))
       << swarm.errors("launch");
   end_in_order(swarm, {"a", "b"});
-  EXPECT_TRUE(swarm.wait_for_line(swarm.path("launch.err"), {"the relay of this process carried"})) << swarm.errors("launch");
+  EXPECT_TRUE(swarm.wait_for_line(swarm.path("launch.err"), {"the relay of this process carried"}))
+      << swarm.errors("launch");
 }
 
 TEST(LiveRelayTest, WithoutARelayAMachineThatNobodyDialsIsToldSo) {
@@ -44,7 +47,8 @@ TEST(LiveRelayTest, WithoutARelayAMachineThatNobodyDialsIsToldSo) {
   swarm.launch(lasting_run(swarm), {"--relay", "0"});
   swarm.join("a");
   swarm.join("b", {"--advertise", closed.address()});
-  ASSERT_TRUE(swarm.wait_for_line(swarm.path("b.err"), {"reach: none", "the run has no relay", "HINT: whoever launched"}))
+  ASSERT_TRUE(
+      swarm.wait_for_line(swarm.path("b.err"), {"reach: none", "the run has no relay", "HINT: whoever launched"}))
       << swarm.errors("b");
   for (const std::string name : {"a", "b"})
     ASSERT_TRUE(swarm.wait_for_event(name, {"\"event\":\"settled\""}, 5)) << swarm.errors(name);
@@ -79,7 +83,8 @@ TEST(LiveRelayTest, ARelayPortThatWasAskedForStandsInTheTicketAndIsNotGivenUp) {
   Processes swarm;
   const ClosedPort taken;
   const std::string run = lasting_run(swarm), port = std::to_string(taken.port());
-  swarm.start("taken", {"launch", run, "--dir", swarm.path("other"), "--listen", "127.0.0.1:0", "--no-dht", "--relay-port", port});
+  swarm.start("taken", {"launch", run, "--dir", swarm.path("other"), "--listen", "127.0.0.1:0", "--no-dht",
+                        "--relay-port", port});
   EXPECT_EQ(swarm.exit_code("taken"), 75) << swarm.errors("taken");
   EXPECT_NE(swarm.errors("taken").find(port), std::string::npos) << swarm.errors("taken");
   std::string free;
@@ -95,8 +100,7 @@ TEST(LiveRelayTest, ARelayPortThatWasAskedForStandsInTheTicketAndIsNotGivenUp) {
   ticket->contacts.erase(ticket->contacts.begin());
   swarm.join_by(*pack_ticket(*ticket));
   const ClosedPort closed;
-  for (const std::string name : {"a", "b"})
-    swarm.join(name, {"--advertise", closed.address()});
+  for (const std::string name : {"a", "b"}) swarm.join(name, {"--advertise", closed.address()});
   for (const std::string name : {"a", "b"})
     ASSERT_TRUE(swarm.wait_for_event(name, {"\"event\":\"settled\""}, 5)) << swarm.errors(name);
   end_in_order(swarm, {"a", "b"});

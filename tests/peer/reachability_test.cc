@@ -30,7 +30,8 @@ TEST(ReachabilityTest, ReachIsSaidOnceWithTheRemedy) {
   const auto line = reach.answered(kStart, none("a:1 refused"));
   ASSERT_TRUE(line.has_value());
   EXPECT_EQ(line->find("reach: none (a:1 refused): nobody dials it, and the run has no relay: "), 0u) << *line;
-  EXPECT_NE(line->find("HINT: whoever launched the run gives it a relay with --relay RATE"), std::string::npos) << *line;
+  EXPECT_NE(line->find("HINT: whoever launched the run gives it a relay with --relay RATE"), std::string::npos)
+      << *line;
   EXPECT_NE(line->find("HINT: --advertise HOST:PORT"), std::string::npos) << *line;
   EXPECT_FALSE(reach.answered(kStart + 600s, none("a:1 refused")).has_value());
   EXPECT_EQ(reach.on_list({{"192.0.2.7:1", "192.0.2.8:1"}}), "reach: direct (192.0.2.7:1, 192.0.2.8:1)");

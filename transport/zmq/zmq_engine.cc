@@ -15,8 +15,6 @@ namespace {
 constexpr std::size_t kMessagesPerTurn = 256;
 constexpr int kListenAttempts = 8;
 constexpr Lane kLanes[] = {Lane::kControl, Lane::kBulk};
-
-std::size_t index_of(Lane lane) { return static_cast<std::size_t>(lane); }
 }  // namespace
 
 ZmqEngine::ZmqEngine(KeyPair key, const RunId& run, std::shared_ptr<KeyCheck> keys,
