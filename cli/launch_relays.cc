@@ -30,7 +30,7 @@ bool is_private(const std::string& address) {
   return parsed.ok() && is_private_host(parsed->control.host);
 }
 
-// Of each family the best host, so that its ends need not share one: it counts as two relays then.
+// The best host of each family, so that its ends need not share one: it counts as two relays then.
 std::vector<std::string> hosts_of_families(std::vector<std::string> addresses) {
   std::ranges::stable_partition(addresses, [](const std::string& address) { return !is_private(address); });
   std::vector<std::string> hosts;
@@ -85,10 +85,10 @@ Status LaunchRelays::open_own(const LaunchArguments& arguments, double rate) {
   const unsigned next = at.port + kLanes;
   at.port = static_cast<std::uint16_t>(arguments.relay_port != 0 ? arguments.relay_port : next > 65535 ? 0 : next);
   const RelayOptions options{.bytes_per_second = rate};
-  auto own = RelayServer::start(at, options);
+  auto own = Relay::start(at, options);
   if (!own.ok() && own.code() != ErrorCode::kInput && arguments.relay_port == 0) {
     at.port = 0;
-    own = RelayServer::start(at, options);
+    own = Relay::start(at, options);
   }
   SHOAL_ASSIGN(own_, std::move(own));
   rate_ = rate;

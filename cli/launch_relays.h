@@ -2,7 +2,7 @@
 // How those meet in a run who cannot dial each other, or not the launching process: the relay in that process
 // (--relay), and the one elsewhere at which it is called (--via). Both follow the run's member list.
 //
-// Thread: loop only.   Borrows: the wire.   Bounds: those of transport/relay/relay_server.h.
+// Thread: loop only.   Borrows: the wire.   Bounds: those of transport/relay/relay.h.
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,7 +12,7 @@
 #include "common/crypto/sign.h"
 #include "common/time.h"
 #include "transport/messages_membership.h"
-#include "transport/relay/relay_server.h"
+#include "transport/relay/relay.h"
 #include "transport/zmq/zmq_wire.h"
 
 namespace shoal {
@@ -48,7 +48,7 @@ class LaunchRelays {
   std::vector<std::string> contacts_;
   std::vector<RelayPlace> places_;
   double rate_ = 0;  // bytes a second
-  std::unique_ptr<RelayServer> own_;
+  std::unique_ptr<Relay> own_;
   std::uint64_t seen_bytes_ = 0;
   TimePoint seen_at_{};
 };

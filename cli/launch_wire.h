@@ -9,7 +9,7 @@
 
 namespace shoal {
 
-// Of a resumed run: waits while somebody else holds its port. Ctrl-C ends the wait and the process, before StopSignals
+// For a resumed run: waits while somebody else holds its port. Ctrl-C ends the wait and the process, before StopSignals
 // listen. ERRORS: make_zmq_wire's; kBusy also when another process goes on with the run.
 Result<std::unique_ptr<ZmqWire>> open_launch_wire(EventLoop& loop, const LaunchArguments& arguments,
                                                   const RunConfig& config, const KeyPair& key);

@@ -24,9 +24,9 @@ Roster::Change Neighbours::on_members(const MemberList& list, TimePoint now) {
 }
 
 void Neighbours::learn(const Session& session) {
-  const Whereabouts* const listed = roster_.whereabouts_of(session);
-  if (listed == nullptr || session == self_) return;
-  Whereabouts whereabouts = *listed;
+  const Whereabouts* const on_list = roster_.whereabouts_of(session);
+  if (on_list == nullptr || session == self_) return;
+  Whereabouts whereabouts = *on_list;
   if (!reverse_.by_relay(session)) whereabouts.homes.clear();
   links_.learn(*roster_.peer_of(session), std::move(whereabouts));
 }

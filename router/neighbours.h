@@ -81,7 +81,7 @@ class Neighbours {
 
  private:
   void learn(const Session& session);
-  // Of those to which a relayed link could be opened, each process has an order of its own.
+  // One to which a relayed link could be opened: each process has an order of its own.
   Session first_of(const std::vector<Session>& unopened) const;
   double line_rate(const Session& session) const;  // bytes a second; 0: it is down or was not measured
   void measure_links(const std::vector<Session>& sessions, TimePoint now);

@@ -144,13 +144,13 @@ void CountingChecker::check_fences(std::vector<std::string>& broken) const {
 }
 
 void CountingChecker::check_relays(std::vector<std::string>& broken) {
-  std::set<PeerId> now = listed_;
+  std::set<PeerId> now = on_list_;
   if (swarm_.launch() != nullptr) {
     now.clear();
     for (const StageMembers& stage : swarm_.launch()->authority().members().stages)
       for (const Member& member : stage.members) now.insert(member.peer);
   }
-  const auto known = [&](const PeerId& peer) { return now.contains(peer) || listed_.contains(peer); };
+  const auto known = [&](const PeerId& peer) { return now.contains(peer) || on_list_.contains(peer); };
   const std::vector<SimJoin>& joins = swarm_.network().joined();
   for (; joins_read_ < joins.size(); ++joins_read_) {
     const auto& [relay, caller, callee] = joins[joins_read_];
@@ -163,7 +163,7 @@ void CountingChecker::check_relays(std::vector<std::string>& broken) {
     if (static_cast<double>(relay->carried()) > relay->allowed() + SimRelay::kPieceBytes)
       broken.push_back("the relay at " + at + " carried " + std::to_string(relay->carried()) +
                        " bytes, more than its rate lets through");
-  listed_ = std::move(now);
+  on_list_ = std::move(now);
 }
 
 std::vector<std::string> check_counting(const Swarm& swarm) { return CountingChecker(swarm).look(); }

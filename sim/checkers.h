@@ -43,7 +43,7 @@ class CountingChecker {
 
   const Swarm& swarm_;
   CountingBooks books_;
-  std::set<PeerId> listed_;  // by the newest list of the look before
+  std::set<PeerId> on_list_;  // by the newest list of the look before
   std::size_t joins_read_ = 0;
 };
 

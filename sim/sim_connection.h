@@ -39,7 +39,7 @@ struct SimNetwork::Connection {
   SimRelay* relay = nullptr;                 // that joined it; its latency is paid on both legs
   Place* relay_place = nullptr;
   bool via = false;  // dialled at a relay: ends[1] is that until it joins
-  // Of the way of what `side` sends, up to the relay where there is one.
+  // How long what `side` sends is on its way, up to the relay where there is one.
   Duration leg(int side) const {
     return ends[side]->shape.latency / 2 + (relay ? relay_place : ends[1 - side])->shape.latency / 2;
   }

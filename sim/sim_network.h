@@ -68,11 +68,11 @@ class SimNetwork {
   void end_relay(const Address& address, bool silent = false);
   SimRelay* relay(const Address& address);  // null: there was never one
   const std::map<Address, std::unique_ptr<SimRelay>>& relays() const { return relays_; }
-  // Whom relays join (caller, callee); without it anybody. `open`: strangers may call it, and its pairs do not count as
-  // those of one peer.
-  void set_listed(const PeerId& open, std::function<bool(const PeerId&, const PeerId&)> listed) {
+  // Which pairs (caller, callee) relays join; without it any. `open`: strangers may call it, and its pairs do not count
+  // as those of one peer.
+  void set_listed(const PeerId& open, std::function<bool(const PeerId&, const PeerId&)> on_list) {
     open_ = open;
-    listed_ = std::move(listed);
+    on_list_ = std::move(on_list);
   }
   const std::vector<SimJoin>& joined() const { return joined_; }
 
@@ -153,7 +153,7 @@ class SimNetwork {
   SimNats nats_;
   std::map<Address, std::unique_ptr<SimRelay>> relays_;
   PeerId open_;
-  std::function<bool(const PeerId&, const PeerId&)> listed_;
+  std::function<bool(const PeerId&, const PeerId&)> on_list_;
   std::vector<SimJoin> joined_;
   ConnectionId next_ = 1;
   std::uint64_t trace_ = 0;

@@ -1,7 +1,7 @@
 #pragma once
 // One relay of a SimNetwork: who is called at it, and the line that all it joins share. What hosts send over it waits
-// here in turns, control before bulk, for the relay's rate. Who may call whom is the network's to say, and so are the
-// ways to and from it.
+// here in turns, control before bulk, for the relay's rate. Which calls are let through is the network's to say, and so
+// are the ways to and from it.
 //
 // Thread: the simulation's.   Borrows: the loop, which outlives it.
 // Bounds: pairs in all and by peer, as of the product's relay (transport/relay/relay_book.h). How often one calls is

@@ -5,7 +5,6 @@
 #include "stages/integer_executor.h"
 
 namespace shoal {
-
 namespace {
 
 constexpr char kRunFolder[] = "run";

@@ -203,7 +203,7 @@ class Swarm {
   std::vector<std::unique_ptr<HostedPeer>> peers_;
   std::vector<std::unique_ptr<HostedStandby>> standbys_;
   std::uint64_t takeovers_ = 0;
-  std::set<PeerId> listed_;  // peers, by the newest list
+  std::set<PeerId> on_list_;  // peers, by the newest list
   std::vector<SimEvent> all_events_;
   std::optional<RunSummary> summary_;
   std::optional<Error> launch_error_;

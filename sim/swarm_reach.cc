@@ -60,12 +60,12 @@ void Swarm::begin_relay() {
 
 bool Swarm::may_be_joined(const PeerId& caller, const PeerId& callee) {
   if (launch_ != nullptr) {
-    listed_.clear();
+    on_list_.clear();
     for (const StageMembers& stage : launch_->authority().members().stages)
-      for (const Member& member : stage.members) listed_.insert(member.peer);
+      for (const Member& member : stage.members) on_list_.insert(member.peer);
   }
   const PeerId& launch = run_key_.id();
-  return callee == launch || (listed_.contains(callee) && (caller == launch || listed_.contains(caller)));
+  return callee == launch || (on_list_.contains(callee) && (caller == launch || on_list_.contains(caller)));
 }
 
 }  // namespace shoal

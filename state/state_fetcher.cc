@@ -14,7 +14,6 @@ namespace {
 
 // Chunks, some 40 ms of BLAKE2b for digest and root: parts of rounds wait for no longer job.
 constexpr std::size_t kHashedAtOnce = 16;
-
 constexpr int kChunkTimeouts = 12;  // a chunk that takes so many is given up, whatever else its donor sends
 constexpr int kMuchLater = 2;
 constexpr std::size_t kAskedFirst = 5;       // looks without an offer in which no donor is asked over a relay
@@ -112,9 +111,8 @@ struct StateFetcher::State {
     hashing = false;
     have.clear();
     have_count = 0;
-    have_bytes = seen = told = 0;
+    have_bytes = seen = told = next = 0;
     asked.clear();
-    next = 0;
   }
 
   void arm() {

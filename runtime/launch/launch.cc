@@ -129,15 +129,15 @@ void Launch::begin() {
       TrainerEnvironment{env_.loop, *transport_, env_.events, env_.samples, logs_->book(), logs_->trainer()},
       static_cast<Trainer::Owner&>(*this));
   authority_->start();
-  if (const Status listed = authority_->set_relays(options_.relays); !listed.ok())
-    owner_.on_warning("members are told no relay: " + listed.error().message);
+  if (const Status on_list = authority_->set_relays(options_.relays); !on_list.ok())
+    owner_.on_warning("members are told no relay: " + on_list.error().message);
   announcer_ =
       std::make_unique<Announcer>(Announcer::Environment{env_.loop, env_.directory, options_, logs_->book(),
                                                          *authority_, *transport_, [this] { return summary(); }},
                                   blake2b_256(as_bytes(manifest_.body)));
   if (book().ended()) return end_->begin(*trainer_, *transport_);
-  if (const Status listed = authority_->set_relays(options_.relays); !listed.ok())
-    owner_.on_warning("no relay is told to members: " + listed.error().message);
+  if (const Status on_list = authority_->set_relays(options_.relays); !on_list.ok())
+    owner_.on_warning("no relay is told to members: " + on_list.error().message);
   for (const std::string& warning : split_warnings(options_.config)) owner_.on_warning(warning);
   if (const auto warning = price_warning(options_.config)) owner_.on_warning(*warning);
   if (const auto warning = codec_warning(options_.config)) owner_.on_warning(*warning);

@@ -176,9 +176,9 @@ TEST(DialableAddressesTest, ARelayIsDialledForNobodyWhoTellsIt) {
   EXPECT_EQ(reach_at({{told[0]}}), Reach::kNone);
   EXPECT_EQ(usable({told}).addresses, told) << "a ticket's are kept";
   EXPECT_EQ(relays_as_homes({told}).homes, List{"203.0.113.5:443"});
-  const Whereabouts listed{told, Reach::kNone, {"198.51.100.1:443"}};
-  EXPECT_EQ(dialable_from({{"via/10.0.0.1:443"}}, listed).addresses, List{"203.0.113.5:1"});
-  EXPECT_EQ(dialable_from({}, listed).homes, listed.homes) << "the signed list says these";
+  const Whereabouts on_list{told, Reach::kNone, {"198.51.100.1:443"}};
+  EXPECT_EQ(dialable_from({{"via/10.0.0.1:443"}}, on_list).addresses, List{"203.0.113.5:1"});
+  EXPECT_EQ(dialable_from({}, on_list).homes, on_list.homes) << "the signed list says these";
   EXPECT_EQ(dialable_from({{"via/10.0.0.1:443"}}, {{"10.0.0.2:1"}, Reach::kLocal}).addresses, List{})
       << "a relay's subnet is not ours";
 }

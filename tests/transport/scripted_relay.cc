@@ -156,7 +156,7 @@ void ScriptedRelay::serve_home(int fd, RelayFault fault) {
   }
   while (fault == RelayFault::kFloodHome && !stopping_) {
     RelayIncoming incoming;
-    fill_randomly(incoming.token);
+    fill_randomly(incoming.call_name);
     if (!write_whole(fd, pack_relay_incoming(incoming))) break;
   }
   std::uint8_t ping[kRelayPingBytes];
@@ -172,7 +172,7 @@ void ScriptedRelay::serve_call(int fd, RelayFault fault) {
   if (!verify(call->caller, call_text(*call), call->signature)) forged_ = true;
   if (fault == RelayFault::kResetCall) return will_reset(fd);
   RelayIncoming incoming{{}, call->lane, call->caller};
-  fill_randomly(incoming.token);
+  fill_randomly(incoming.call_name);
   int home = -1;
   {
     const std::lock_guard lock(mutex_);
@@ -181,7 +181,7 @@ void ScriptedRelay::serve_call(int fd, RelayFault fault) {
       return;
     }
     if (homes_.contains(call->callee)) home = homes_[call->callee];
-    waiting_[incoming.token] = {};
+    waiting_[incoming.call_name] = {};
   }
   if (home < 0 || !write_whole(home, pack_relay_incoming(incoming))) {
     (void)write_whole(fd, pack_relay_verdict(RelayVerdict::kNotRegistered));
@@ -190,9 +190,9 @@ void ScriptedRelay::serve_call(int fd, RelayFault fault) {
   int answer = -1;
   {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, 5s, [&] { return stopping_ || waiting_[incoming.token].came; });
-    answer = waiting_[incoming.token].answer;
-    waiting_.erase(incoming.token);
+    changed_.wait_for(lock, 5s, [&] { return stopping_ || waiting_[incoming.call_name].came; });
+    answer = waiting_[incoming.call_name].answer;
+    waiting_.erase(incoming.call_name);
   }
   if (answer < 0) {
     (void)write_whole(fd, pack_relay_verdict(RelayVerdict::kNoAnswer));

@@ -39,7 +39,7 @@ PipeDesk::PipeId PipeDesk::call(const PeerId& peer, Lane lane, const HostPort& r
     if (run_ == RunId{})
       return told(make_error(ErrorCode::kUnreachable, "this process is of no run, and calls nobody"));
     RelayCall call{lane, run_, peer, key_.id(), {}, {}};
-    fill_randomly(call.token);
+    fill_randomly(call.call_name);
     call.signature = key_.sign(call_text(call));
     start(id, std::make_unique<CallingPipe>(relay, call, now_, std::move(told)));
   });
@@ -167,7 +167,7 @@ void PipeDesk::take_call(const HostPort& relay, const RelayIncoming& incoming) {
     return log_debug("a call at ", relay.text(), " is one too many");
   const PipeId id = next_id_++;
   called_.insert(id);
-  start(id, std::make_unique<CalledPipe>(relay, incoming.token, listeners_[static_cast<std::size_t>(incoming.lane)],
+  start(id, std::make_unique<CalledPipe>(relay, incoming.call_name, listeners_[static_cast<std::size_t>(incoming.lane)],
                                          now_, origins_));
 }
 
