@@ -15,6 +15,7 @@
 #include "runtime/solo/base_model.h"
 #include "runtime/solo/saved_model.h"
 #include "stages/adapters.h"
+#include "stages/boundary.h"
 #include "stages/pretrained/published_adapters.h"
 #include "stages/pretrained/published_model.h"
 #include "stages/stage_file.h"
@@ -146,6 +147,16 @@ Result<Exported> export_adapters(const ExportArguments& arguments, const RunConf
   return exported;
 }
 
+// transformers and peft have no class that would read it.
+Status check_plain(const std::string& saved, const ModelSpec& model) {
+  if (!has_boundary(model)) return {};
+  return make_error(ErrorCode::kUnsupported,
+                    saved +
+                        " holds a model with a narrow boundary ([model] boundary = " + std::to_string(model.boundary) +
+                        "), which transformers has no class for. HINT: `shoal eval` and `shoal generate` take the " +
+                        "folder as it is, and `shoal launch --resume` goes on with its run");
+}
+
 Result<Exported> export_saved(const ExportArguments& arguments) {
   std::error_code failure;
   if (!fs::exists(fs::path(arguments.saved) / kSavedConfigName, failure))
@@ -155,6 +166,7 @@ Result<Exported> export_saved(const ExportArguments& arguments) {
                           "makes one");
   SHOAL_TRY(check_saved_model(arguments.saved));
   SHOAL_ASSIGN(const RunConfig config, load_saved_config(arguments.saved));
+  SHOAL_TRY(check_plain(arguments.saved, config.model));
   NewFiles made;
   made.expect(arguments.folder);
   for (const char* name : {kSavedTokenizerName, kTokenizerConfigName, kGenerationConfigName, kIndexFileName,

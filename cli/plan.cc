@@ -13,6 +13,7 @@
 #include "runtime/plan/codec_price.h"
 #include "runtime/plan/flight_plan.h"
 #include "runtime/plan/layout_report.h"
+#include "runtime/plan/line_bytes.h"
 #include "runtime/plan/stage_report.h"
 
 namespace shoal {
@@ -77,9 +78,9 @@ void print_json(const RunConfig& config, const FlightPlan& plan, const std::stri
               {"mode", config.gradients_late() ? "overlap" : "drain"},
               {"mode_reason", taken.empty() ? Json() : Json(taken)},
               {"warning", nullptr},
-              {"codec_warning", nullptr}};
+              {"codec_warning", codec_warning(config)},
+              {"round_warning", round_warning(config)}};
   if (plan.warning) out.set("warning", *plan.warning);
-  if (const auto warning = codec_warning(config)) out.set("codec_warning", *warning);
   Json fillings = Json::array(), rows = Json::array();
   for (const PipeFilling& filling : plan.fillings)
     fillings.add({{"lines", filling.lines},
@@ -150,6 +151,7 @@ int run(PlanArguments& arguments, bool json) {
     std::printf("%s", stages_text(*config, arguments.stages).c_str());
     if (plan.warning) log_warning(*plan.warning);
     if (const auto warning = codec_warning(*config)) log_warning(*warning);
+    if (const auto warning = round_warning(*config)) log_warning(*warning);
     if (const auto warning = few_steps_warning(*config)) log_warning(*warning);
   }
   return kExitOk;

@@ -1,4 +1,6 @@
 // shoal relay: joins two connections that both dial it, for members of runs that nobody can dial.
+#include "transport/relay/relay.h"
+
 #include <cstdio>
 
 #include "cli/program.h"
@@ -9,7 +11,6 @@
 #include "common/os/thread_loop.h"
 #include "common/program/outcome.h"
 #include "transport/line_caps.h"
-#include "transport/relay/relay_server.h"
 
 namespace shoal {
 namespace {
@@ -21,17 +22,17 @@ struct RelayArguments {
 };
 
 // ":443" is that port of every address, of IPv4 alone where the system has no IPv6.
-Result<std::unique_ptr<RelayServer>> start(const std::string& listen, const RelayOptions& options) {
+Result<std::unique_ptr<Relay>> start(const std::string& listen, const RelayOptions& options) {
   const bool everywhere = listen.starts_with(':');
   SHOAL_ASSIGN(const HostPort place, parse_host_port((everywhere ? "[::]" : "") + listen, PortZero::kAllowed));
-  auto relay = RelayServer::start(place, options);
-  if (!relay.ok() && everywhere) return RelayServer::start({"0.0.0.0", place.port}, options);
+  auto relay = Relay::start(place, options);
+  if (!relay.ok() && everywhere) return Relay::start({"0.0.0.0", place.port}, options);
   return relay;
 }
 
 class Telling {
  public:
-  Telling(const RelayServer& relay, ThreadLoop& loop) : relay_(relay), loop_(loop) { later(); }
+  Telling(const Relay& relay, ThreadLoop& loop) : relay_(relay), loop_(loop) { later(); }
 
   void tell() const {
     const RelayStats now = relay_.stats();
@@ -46,7 +47,7 @@ class Telling {
       later();
     });
   }
-  const RelayServer& relay_;
+  const Relay& relay_;
   ThreadLoop& loop_;
 };
 

@@ -18,7 +18,6 @@ import torch
 from torch.nn import functional as F
 
 MASK = (1 << 64) - 1
-NORM_EPSILON = 1e-5
 
 
 # ---- random numbers -------------------------------------------------------------------------------------------------
@@ -85,89 +84,281 @@ def normals(seed):
             yield v * factor
 
 
-# ---- the model ------------------------------------------------------------------------------------------------------
-def split(model, stages, given):
-    """Layers of each stage: as given, or the split whose dearest stage is cheapest, then with the least squares."""
-    if given:
-        return given
-    d, t, layers = model["dim"], model["positions"], model["layers"]
-    layer, head, embedding = 24 * t * d * d + 2 * t * t * d, 2 * t * d * model["vocabulary"], 2 * t * d
-
-    def cost(stage, count):
-        return count * layer + (stage == 0) * embedding + (stage == stages - 1) * head
-
-    limit = math.inf
-    for squares in (False, True):
-        best, taken = {0: 0}, []
-        for stage in range(stages):
-            following, took = {}, {}
-            for end in range(1, layers + 1):
-                for count in range(1, end + 1):
-                    if end - count not in best or cost(stage, count) > limit:
-                        continue
-                    before, own = best[end - count], cost(stage, count)
-                    value = before + own**2 if squares else max(before, own)
-                    if value < following.get(end, math.inf):
-                        following[end], took[end] = value, count
-            best = following
-            taken.append(took)
-        limit = best[layers]
-    result, end = [], layers
-    for took in reversed(taken):
-        result.insert(0, took[end])
-        end -= took[end]
-    return result
-
-
-def stage_shapes(model, parts):
-    """Of each stage: names and shapes."""
-    d, result, layer = model["dim"], [], 0
-    for stage, count in enumerate(parts):
-        names = {"wte.weight": (model["vocabulary"], d), "wpe.weight": (model["positions"], d)} if stage == 0 else {}
-        for i in range(layer, layer + count):
-            for norm in ("ln_1", "ln_2"):
-                names |= {f"h.{i}.{norm}.weight": (d,), f"h.{i}.{norm}.bias": (d,)}
-            for linear, inner, outer in (("attn.c_attn", d, 3 * d), ("attn.c_proj", d, d), ("mlp.c_fc", d, 4 * d), ("mlp.c_proj", 4 * d, d)):
-                names |= {f"h.{i}.{linear}.weight": (inner, outer), f"h.{i}.{linear}.bias": (outer,)}
-        layer += count
-        if stage == len(parts) - 1:
-            names |= {"ln_f.weight": (d,), "ln_f.bias": (d,), "lm_head.weight": (model["vocabulary"], d)}
-        result.append(names)
-    return result
-
-
-def initial(name, shape, seed, layers):
-    """Matrices are drawn, from the run's seed and the tensor's name alone; norms begin as 1 and 0, biases as 0."""
-    if len(shape) == 1:
-        return torch.full(shape, float(name.endswith(".weight")))
-    scale = 0.02 / math.sqrt(2 * layers) if name.endswith(".c_proj.weight") else 0.02
+def values_of(name, seed):
+    """The normal draws of a tensor's name."""
     start = mix(seed)
     for byte in name.encode():
         start = mix_two(start, byte)
-    drawn = normals(start)
-    return torch.tensor([scale * next(drawn) for _ in range(math.prod(shape))], dtype=torch.float64).float().view(shape)
+    return normals(start)
 
 
-def loss_sum(w, tokens, model):
-    """Cross entropy in nats over all targets of (B, T + 1) tokens."""
-    b, t, d, heads = tokens.shape[0], tokens.shape[1] - 1, model["dim"], model["heads"]
+def drawn(name, shape, seed, deviation):
+    values = values_of(name, seed)
+    return torch.tensor([deviation * next(values) for _ in range(math.prod(shape))], dtype=torch.float64).float().view(shape)
 
-    def norm(x, name):
-        return F.layer_norm(x, (d,), w[name + ".weight"], w[name + ".bias"], NORM_EPSILON)
 
-    def linear(x, name):
-        return x @ w[name + ".weight"] + w[name + ".bias"]
+def basis(name, count, width, seed):
+    """(count, width): orthonormal rows, Gram-Schmidt done twice over drawn ones, all sums from left to right."""
+    values, rows = values_of(name, seed), []
+    for _ in range(count):
+        row = [next(values) for _ in range(width)]
+        for _ in range(2):
+            for other in rows:
+                along = 0.0
+                for a, b in zip(row, other):
+                    along += a * b
+                row = [a - along * b for a, b in zip(row, other)]
+            square = 0.0
+            for a in row:
+                square += a * a
+            row = [a / math.sqrt(square) for a in row]
+        rows.append(row)
+    return torch.tensor(rows, dtype=torch.float64).float()
 
-    x = w["wte.weight"][tokens[:, :-1]] + w["wpe.weight"]
-    for i in range(model["layers"]):
-        p = f"h.{i}."
-        fused = linear(norm(x, p + "ln_1"), p + "attn.c_attn").chunk(3, 2)
-        q, k, v = (part.view(b, t, heads, d // heads).transpose(1, 2) for part in fused)
+
+# ---- the model ------------------------------------------------------------------------------------------------------
+class Gpt2:
+    learns_places, table = True, "wte.weight"
+
+    def __init__(self, model):
+        self.__dict__.update(model)
+        self.d, self.context = model["dim"], model["context"] or model["positions"]
+        self.inner = model["inner"] or 4 * self.d
+
+    def layer_cost(self):
+        return 8 * self.positions * self.d**2 + 4 * self.positions * self.d * self.inner + 2 * self.positions**2 * self.d
+
+    def embedding(self):
+        return {self.table: (self.vocabulary, self.d), "wpe.weight": (self.context, self.d)}
+
+    def layer(self, i):
+        d, names = self.d, {}
+        for norm in ("ln_1", "ln_2"):
+            names |= {f"h.{i}.{norm}.weight": (d,), f"h.{i}.{norm}.bias": (d,)}
+        for linear, inner, outer in (("attn.c_attn", d, 3 * d), ("attn.c_proj", d, d), ("mlp.c_fc", d, self.inner), ("mlp.c_proj", self.inner, d)):
+            names |= {f"h.{i}.{linear}.weight": (inner, outer), f"h.{i}.{linear}.bias": (outer,)}
+        return names
+
+    def head(self):
+        return {"ln_f.weight": (self.d,), "ln_f.bias": (self.d,), "lm_head.weight": (self.vocabulary, self.d)}
+
+    def norm(self, w, x, name):
+        return F.layer_norm(x, (self.d,), w[name + ".weight"], w[name + ".bias"], self.norm_epsilon)
+
+    def embed(self, w, tokens):
+        return w[self.table][tokens] + w["wpe.weight"][: tokens.shape[1]]
+
+    def pass_layer(self, w, x, i):
+        (b, t, d), p = x.shape, f"h.{i}."
+
+        def linear(x, name):
+            return x @ w[p + name + ".weight"] + w[p + name + ".bias"]
+
+        fused = linear(self.norm(w, x, p + "ln_1"), "attn.c_attn").chunk(3, 2)
+        q, k, v = (part.view(b, t, self.heads, d // self.heads).transpose(1, 2) for part in fused)
         mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, d)
-        x = x + linear(mixed, p + "attn.c_proj")
-        x = x + linear(F.gelu(linear(norm(x, p + "ln_2"), p + "mlp.c_fc"), approximate="tanh"), p + "mlp.c_proj")
-    logits = norm(x, "ln_f").view(b * t, d) @ w["lm_head.weight"].t()
-    return F.cross_entropy(logits, tokens[:, 1:].reshape(-1), reduction="sum")
+        x = x + linear(mixed, "attn.c_proj")
+        return x + linear(F.gelu(linear(self.norm(w, x, p + "ln_2"), "mlp.c_fc"), approximate="tanh"), "mlp.c_proj")
+
+    def last_norm(self, w, x):
+        return self.norm(w, x, "ln_f")
+
+
+class Llama:
+    learns_places, table = False, "model.embed_tokens.weight"
+
+    def __init__(self, model):
+        self.__dict__.update(model)
+        self.d, self.kv_heads = model["dim"], model["kv_heads"] or model["heads"]
+        self.width, self.inner = model["head_width"] or self.d // self.heads, model["inner"] or (8 * self.d + 2) // 3
+        angles = torch.arange(self.positions).double()[:, None] * torch.tensor(self.frequencies(), dtype=torch.float64)
+        self.cosines, self.sines = angles.cos().float(), angles.sin().float()
+
+    def frequencies(self):
+        found = []
+        for i in range(0, self.width, 2):
+            turn = torch.tensor(self.rope_theta ** (-i / self.width)).float().item()
+            if self.rope_scaling:
+                factor, low, high, context = self.rope_scaling
+                kept = min(max((context * turn / (2 * math.pi) - low) / (high - low), 0.0), 1.0)
+                turn = torch.tensor((1 - kept) * turn / factor + kept * turn).float().item()
+            found.append(turn)
+        return found
+
+    def layer_cost(self):
+        queries, keys = self.heads * self.width, self.kv_heads * self.width
+        weights = 2 * self.d * queries + 2 * self.d * keys + 3 * self.d * self.inner
+        return 2 * self.positions * weights + 2 * self.positions**2 * queries
+
+    def embedding(self):
+        return {self.table: (self.vocabulary, self.d)}
+
+    def layer(self, i):
+        p, d = f"model.layers.{i}.", self.d
+        names = {p + "input_layernorm.weight": (d,)}
+        for name, heads in ("q", self.heads), ("k", self.kv_heads), ("v", self.kv_heads):
+            names[p + f"self_attn.{name}_proj.weight"] = (heads * self.width, d)
+            if self.attention == "qkv-bias":
+                names[p + f"self_attn.{name}_proj.bias"] = (heads * self.width,)
+        if self.attention == "qk-norm":
+            names |= {p + f"self_attn.{name}_norm.weight": (self.width,) for name in "qk"}
+        return names | {p + "self_attn.o_proj.weight": (d, self.heads * self.width), p + "post_attention_layernorm.weight": (d,),
+                        p + "mlp.gate_proj.weight": (self.inner, d), p + "mlp.up_proj.weight": (self.inner, d), p + "mlp.down_proj.weight": (d, self.inner)}
+
+    def head(self):
+        return {"model.norm.weight": (self.d,), "lm_head.weight": (self.vocabulary, self.d)}
+
+    def norm(self, x, weight):
+        return F.rms_norm(x, weight.shape, weight, self.norm_epsilon)
+
+    def embed(self, w, tokens):
+        return w[self.table][tokens]
+
+    def turned(self, x):
+        """(B, H, T, width): the pairs (i, i + width / 2)."""
+        a, b = x.chunk(2, -1)
+        return torch.cat([a * self.cosines - b * self.sines, b * self.cosines + a * self.sines], -1)
+
+    def pass_layer(self, w, x, i):
+        (b, t, _), p = x.shape, f"model.layers.{i}."
+        normed = self.norm(x, w[p + "input_layernorm.weight"])
+
+        def heads(name):
+            found = normed @ w[p + f"self_attn.{name}_proj.weight"].t()
+            if self.attention == "qkv-bias":
+                found = found + w[p + f"self_attn.{name}_proj.bias"]
+            found = found.view(b, t, -1, self.width)
+            if self.attention == "qk-norm" and name != "v":
+                found = self.norm(found, w[p + f"self_attn.{name}_norm.weight"])
+            return found.transpose(1, 2)
+
+        q, k, v = self.turned(heads("q")), self.turned(heads("k")), heads("v")
+        k, v = (each.repeat_interleave(self.heads // self.kv_heads, 1) for each in (k, v))
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, -1)
+        x = x + mixed @ w[p + "self_attn.o_proj.weight"].t()
+        normed = self.norm(x, w[p + "post_attention_layernorm.weight"])
+        wide = F.silu(normed @ w[p + "mlp.gate_proj.weight"].t()) * (normed @ w[p + "mlp.up_proj.weight"].t())
+        return x + wide @ w[p + "mlp.down_proj.weight"].t()
+
+    def last_norm(self, w, x):
+        return self.norm(x, w["model.norm.weight"])
+
+
+class Model:
+    """Of a family, with its boundary."""
+
+    def __init__(self, model):
+        self.family = {"gpt2": Gpt2, "llama": Llama}[model["family"]](model)
+        self.d, self.layers, self.vocabulary, self.positions = model["dim"], model["layers"], model["vocabulary"], model["positions"]
+        self.k, self.r = model.get("boundary", 0), model.get("boundary_table", 0)
+        self.cuts = model.get("cuts", []) if self.k else []
+
+    def split(self, stages, given):
+        """Layers of each stage: as given, or of those that meet at cuts the split whose dearest stage is cheapest, then with the least squares."""
+        if given:
+            return given
+        layer, head, embedding = self.family.layer_cost(), 2 * self.positions * self.d * self.vocabulary, 2 * self.positions * self.d
+        down = embedding * self.k
+        up = down + embedding * (self.r if self.r < self.d else 0)
+
+        def cost(stage, first, end):
+            halves = sum(up for cut in self.cuts if first <= cut < end) + sum(down for cut in self.cuts if first < cut <= end)
+            return (end - first) * layer + halves + (stage == 0) * embedding + (stage == stages - 1) * head
+
+        limit = math.inf
+        for squares in (False, True):
+            best, taken = {0: 0}, []
+            for stage in range(stages):
+                following, took = {}, {}
+                for end in range(1, self.layers + 1):
+                    for count in range(1, end + 1):
+                        first = end - count
+                        meets = not self.cuts or end == self.layers or end in self.cuts
+                        if first not in best or not meets or cost(stage, first, end) > limit:
+                            continue
+                        before, own = best[first], cost(stage, first, end)
+                        value = before + own**2 if squares else max(before, own)
+                        if value < following.get(end, math.inf):
+                            following[end], took[end] = value, count
+                best = following
+                taken.append(took)
+            limit = best[self.layers]
+        result, end = [], self.layers
+        for took in reversed(taken):
+            result.insert(0, took[end])
+            end -= took[end]
+        return result
+
+    def part(self, i):
+        """Names and shapes of layer i and of the halves beside it."""
+        p, names = f"boundary.{i}.", {}
+        if i in self.cuts:
+            names[p + "up"] = (self.d, self.k)
+            if self.r:
+                names[p + "table"] = (self.vocabulary, self.r)
+            if 0 < self.r < self.d:
+                names[p + "table_up"] = (self.d, self.r)
+            if self.family.learns_places:
+                names[p + "places"] = (self.family.context, self.d)
+        names |= self.family.layer(i)
+        if i + 1 in self.cuts:
+            names[f"boundary.{i + 1}.down"] = (self.k, self.d)
+        return names
+
+    def stage_shapes(self, parts):
+        """Of each stage: names and shapes."""
+        result, layer = [], 0
+        for stage, count in enumerate(parts):
+            names = self.family.embedding() if stage == 0 else {}
+            for i in range(layer, layer + count):
+                names |= self.part(i)
+            layer += count
+            result.append(names | (self.family.head() if stage == len(parts) - 1 else {}))
+        return result
+
+    def initial(self, name, shape, seed):
+        """Matrices are drawn, from the run's seed and the tensor's name alone; norms begin as 1 and 0, biases as 0."""
+        if name.startswith("boundary."):
+            return self.initial_half(name, shape, seed)
+        if len(shape) == 1:
+            return torch.full(shape, float(name.endswith(".weight")))
+        into_residual = name.endswith((".c_proj.weight", ".o_proj.weight", ".down_proj.weight"))
+        return drawn(name, shape, seed, 0.02 / math.sqrt(2 * self.layers) if into_residual else 0.02)
+
+    def initial_half(self, name, shape, seed):
+        cut, _, kind = name.rpartition(".")
+        if kind == "table":
+            return drawn(self.family.table, (self.vocabulary, self.d), seed, 0.02)[:, : self.r].contiguous()
+        if kind == "table_up":
+            return torch.eye(*shape)
+        if kind == "places":
+            return torch.zeros(shape)
+        rows = basis(cut, self.k, self.d, seed)
+        return rows if kind == "down" else rows.t().contiguous()
+
+    def cross(self, w, x, tokens, cut):
+        """What the layer behind a cut reads."""
+        p = f"boundary.{cut}."
+        y = x @ w[p + "down"].t() @ w[p + "up"].t()
+        if self.r:
+            from_table = w[p + "table"][tokens]
+            y = y + (from_table @ w[p + "table_up"].t() if self.r < self.d else from_table)
+        return y + w[p + "places"][: tokens.shape[1]] if self.family.learns_places else y
+
+    def loss_sum(self, w, tokens):
+        """Cross entropy in nats over all targets of (B, T + 1) tokens."""
+        inputs, targets = tokens[:, :-1], tokens[:, 1:].reshape(-1)
+        x = self.family.embed(w, inputs)
+        for i in range(self.layers):
+            if i in self.cuts:
+                x = self.cross(w, x, inputs, i)
+            x = self.family.pass_layer(w, x, i)
+        logits = self.family.last_norm(w, x).view(-1, self.d) @ w["lm_head.weight"].t()
+        return F.cross_entropy(logits, targets, reduction="sum")
+
+
+def decays(name, shape):
+    return len(shape) == 2 and not (name.startswith("boundary.") and name.endswith((".down", ".up", ".table_up")))
 
 
 # ---- samples, schedule, step ----------------------------------------------------------------------------------------
@@ -250,7 +441,7 @@ class AdamW:
             update = lr * (1 + ahead) / (1 - o["beta1"] ** n) * m
             if ahead_before:
                 update = update - lr * ahead_before / (1 - o["beta1"] ** (n - 1)) * before
-            if w.dim() == 2:
+            if decays(name, w.shape):
                 w.mul_(1 - lr * o["weight_decay"])
             w.sub_(update / root)
             w.grad = None
@@ -258,10 +449,10 @@ class AdamW:
 
 def train(run, text, steps):
     """Yields the loss of each step: the mean over its targets, nats."""
-    model, seed = run["model"], run["run"]["seed"]
-    samples = Samples(text, run["data"], model["positions"])
-    shapes = stage_shapes(model, split(model, run["pipeline"]["stages"], run["pipeline"]["layers_per_stage"]))
-    stages = [{name: initial(name, shape, seed, model["layers"]).requires_grad_() for name, shape in names.items()} for names in shapes]
+    model, seed = Model(run["model"]), run["run"]["seed"]
+    samples = Samples(text, run["data"], model.positions)
+    shapes = model.stage_shapes(model.split(run["pipeline"]["stages"], run["pipeline"]["layers_per_stage"]))
+    stages = [{name: model.initial(name, shape, seed).requires_grad_() for name, shape in names.items()} for names in shapes]
     weights = {name: w for stage in stages for name, w in stage.items()}
     optimizers = [AdamW(stage, run) for stage in stages]
     microbatch = tokens = 0
@@ -269,7 +460,7 @@ def train(run, text, steps):
         loss, targets = 0.0, 0
         for _ in range(microbatches_of(step, run)):
             rows = samples.at(samples.of_microbatch(microbatch, seed))
-            one = loss_sum(weights, rows, model)
+            one = model.loss_sum(weights, rows)
             one.backward()
             loss, targets, microbatch = loss + one.item(), targets + rows[:, 1:].numel(), microbatch + 1
         tokens += targets

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 from local_swarm import ROOT, SwarmError, make_text, say
 from star import line_of, missing
@@ -79,6 +80,34 @@ def begin(swarm, stages=(), options=(), serving=False, seconds=90):
     return swarm
 
 
+def trained(swarm, peers, seconds):
+    """So many peers of any stage train to the end of the run: what launch summed up with --json, behind the ticket's line."""
+    begin(swarm, [None] * peers)
+    code = swarm.launch.wait(seconds)
+    if code != 0:
+        raise SwarmError(f"launch ended with exit code {code}; it said:{swarm.launch.last_words()}")
+    for peer in swarm.peers:
+        peer.process.wait(20)
+    swarm.read()
+    with open(swarm.launch.log + ".out", errors="replace") as file:
+        text = file.read()
+    if "{" not in text:
+        raise SwarmError(f"{swarm.launch.log}.out holds no summary")
+    return json.loads(text[text.index("{"):])
+
+
+def tokens_between(swarm, since, until):
+    return sum(targets for at, targets in swarm.commits if since <= at < until)
+
+
+def rate_for(swarm, seconds):
+    """Tokens a second from now on."""
+    since = time.time()
+    swarm.run_for(seconds)
+    until = time.time()
+    return tokens_between(swarm, since, until) / (until - since)
+
+
 def audited(swarm, wrong, ended=True):
     """The audit's report; adds to `wrong` what it finds amiss."""
     report = swarm.audit()
@@ -117,6 +146,31 @@ def rows(table, cases, measure, *given):
     return code
 
 
+class KeptRows:
+    """Rows in a file of JSON lines, each known by its values of `names`; `usual`: values of those that earlier files do not have. No path: none."""
+
+    def __init__(self, path, names, usual=()):
+        self.path, self.names, self.usual, self.rows = path, names, dict(usual), {}
+        if path and os.path.exists(path):
+            with open(path) as file:
+                for line in filter(str.strip, file):
+                    row = json.loads(line)
+                    self.rows[self.key(row)] = row
+
+    def key(self, row):
+        return tuple(row.get(name, self.usual.get(name)) for name in self.names)
+
+    def row(self, settings):
+        """What was kept of these, or None."""
+        return self.rows.get(self.key(settings))
+
+    def keep(self, row):
+        self.rows[self.key(row)] = row
+        if self.path:
+            with open(self.path, "a") as file:
+                file.write(json.dumps(row) + "\n")
+
+
 def complaints(wrong, head=None):
     """Says each; the exit code."""
     for line in wrong:
@@ -150,6 +204,19 @@ def said_in(folder, pattern, words):
             with open(os.path.join(folder, "logs", file_name), errors="replace") as file:
                 count += file.read().count(words)
     return count
+
+
+def counted_bytes(folder, begin, end):
+    """What the `bytes` lines of all processes add up to; each tells of the time since the one before."""
+    totals, last = dict.fromkeys(("sent", "fp32", "payload"), 0.0), {}
+    for event in events(folder, "bytes"):
+        since, now = last.get(event["session"]), event["time"]
+        last[event["session"]] = now
+        if since is not None and now > since:
+            share = max(0.0, min(now, end) - max(since, begin)) / (now - since)
+            for key in totals:
+                totals[key] += share * event.get(key, 0)
+    return totals
 
 
 def output_of(words, what=None, **how):

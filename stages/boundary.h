@@ -21,8 +21,14 @@ inline bool has_boundary(const ModelSpec& model) { return model.boundary != 0; }
 std::vector<ParameterSpec> down_of(const ModelSpec& model, std::uint32_t layer);  // D
 std::vector<ParameterSpec> up_of(const ModelSpec& model, std::uint32_t layer);    // U, E, P, Q
 
-// FLOPs of a forward of one sequence over both halves of one cut.
-double boundary_cost(const ModelSpec& model);
+// FLOPs of a forward of one sequence over a half.
+double down_cost(const ModelSpec& model);
+double up_cost(const ModelSpec& model);
+
+// Whether stages may meet in front of the layer, or the model ends there.
+inline bool may_meet_at(const ModelSpec& model, std::uint32_t layer) {
+  return !has_boundary(model) || layer == 0 || layer == model.layers || model.cut_at(layer);
+}
 
 // r where nobody says it: the largest multiple of 64 up to d that keeps E below a twentieth of a stage's layers, 64 at
 // least (d where d is less).
@@ -32,7 +38,7 @@ std::uint32_t usual_boundary_table(const ModelSpec& model, std::uint16_t stages)
 ModelSpec without_boundary(ModelSpec model);
 
 // ERRORS: kInput (k not below d, no cuts, cuts out of order or outside the model, a table wider than d, beside
-// adapters).
+// adapters; a table or cuts without k).
 Status check_boundary(const ModelSpec& model);
 
 }  // namespace shoal

@@ -116,6 +116,7 @@ constinit const FamilyRow kGpt2Family = {.name = "gpt2",
                                          .check = check,
                                          .architecture = architecture,
                                          .input_first = true,
+                                         .learns_places = true,
                                          .body_prefix = "transformer."};
 
 }  // namespace shoal

@@ -56,7 +56,7 @@ HostTensor patterned(const Shape& shape, std::uint64_t checksum) {
 }
 
 HostTensor tensor_of(const StageSpec& spec, const StageInput& input, std::uint64_t checksum) {
-  return patterned({sequences_of(input), spec.model.positions, spec.model.dim}, checksum);
+  return patterned({sequences_of(input), spec.model.positions, spec.model.wire_width()}, checksum);
 }
 
 }  // namespace
@@ -179,15 +179,15 @@ class IntegerExecutor::IntegerText final : public TextStage {
   std::uint64_t bytes() const override { return sizeof seen_; }
 
  private:
-  // (1, N, d), as they leave the stage of this number.
+  // (1, N, values that cross), as they leave the stage of this number.
   HostTensor rows(const std::vector<std::uint64_t>& seen, std::uint32_t stage) const {
-    const std::size_t d = executor_.spec().model.dim;
-    Buffer buffer(seen.size() * d * sizeof(float));
+    const std::size_t width = executor_.spec().model.wire_width();
+    Buffer buffer(seen.size() * width * sizeof(float));
     for (std::size_t i = 0; i < seen.size(); ++i) {
-      const HostTensor row = patterned({static_cast<std::int64_t>(d)}, mix64(seen[i], stage));
-      std::ranges::copy(row.f32(), buffer.as<float>().begin() + static_cast<std::ptrdiff_t>(i * d));
+      const HostTensor row = patterned({static_cast<std::int64_t>(width)}, mix64(seen[i], stage));
+      std::ranges::copy(row.f32(), buffer.as<float>().begin() + static_cast<std::ptrdiff_t>(i * width));
     }
-    return make_host_tensor(DType::kF32, {1, static_cast<std::int64_t>(seen.size()), static_cast<std::int64_t>(d)},
+    return make_host_tensor(DType::kF32, {1, static_cast<std::int64_t>(seen.size()), static_cast<std::int64_t>(width)},
                             std::move(buffer));
   }
   Status check_activation(const std::vector<std::uint64_t>& seen, FrameCoder& coder) {

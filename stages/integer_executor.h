@@ -7,7 +7,8 @@
 //   its gradients was made, and a gradient is taken out of it only at those. A graph reads its buffer when it is
 //   differentiated, as the product's does: overwritten before, it gives the gradient of the weights that stand there
 //   now. An inner step subtracts the accumulator (no AdamW); norm and clipping are only reported.
-// - Activations and gradients have the real shape (B, T, d) and repeat 64 integers derived from (m, tokens, path so
+// - Activations and gradients have the real shape, (B, T, wire_width()), and repeat 64 integers derived from (m,
+// tokens, path so
 //   far). A stage checks what arrives and refuses anything else (kMalformed, counted in mismatches()), so wrong routing
 //   shows at once. The pattern survives the int8 tile codec unchanged: every 64 elements start with 127, which makes
 //   the tile's scale exactly 1.

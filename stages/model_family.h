@@ -81,7 +81,9 @@ struct ParameterSpec {
   FirstValues first = FirstValues::kDrawn;
   std::string drawn_as = "";     // the name it is drawn under; empty: its own
   std::int64_t drawn_width = 0;  // drawn as rows of so many values, of which it has the first; 0: its own
-  bool looked_up = false;        // a row of it is read by a number, so that it is in no product
+  bool looked_up = false;        // a row of it is read by a number, so that it is in no product; all of part 0 are
+  // Whether products read it, which may do so in bf16.
+  bool is_factor() const { return shape.size() == 2 && !looked_up; }
 };
 
 // What a layer's pass, as its functions compute it (stages/torch_family.h), has in memory of one token, in floats.
@@ -93,7 +95,8 @@ struct LayerFloats {
 
 struct FamilyRow {
   std::string_view name;  // in RUN.toml and in saved models
-  // The parameters of a part in the order of the arena; `offset` and `part` are filled in by parameters_of().
+  // The parameters of a part in the order of the arena; `offset` and `part` are filled in by parameters_of(). The first
+  // of the embedding is the token table, (V, d).
   std::vector<ParameterSpec> (*embedding)(const ModelSpec& model);
   std::vector<ParameterSpec> (*layer)(const ModelSpec& model, std::uint32_t layer);
   std::vector<ParameterSpec> (*head)(const ModelSpec& model);
@@ -108,6 +111,7 @@ struct FamilyRow {
   std::vector<std::pair<std::string_view, std::string>> (*architecture)(const ModelSpec& model);
   // Whether its layers' matrices are (in, out), as x W; else they are (out, in), as x W^T.
   bool input_first = false;
+  bool learns_places = false;  // the embedding's second parameter is a table of places, (context, d)
   // In front of all names but the head's where that class wrote them itself; it reads names with and without.
   std::string_view body_prefix = "";
 };

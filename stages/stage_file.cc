@@ -12,6 +12,7 @@
 #include "common/os/posix_file.h"
 #include "kernels/accumulate.h"
 #include "stages/adapters.h"
+#include "stages/boundary.h"
 #include "stages/json_text.h"
 #include "stages/safetensors.h"
 
@@ -21,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kIndexBytesMax = 64u << 20;
+constexpr std::size_t kListMax = 4096;  // entries of a list of numbers
 
 // Family and shape's extras stand there only when they are others than the usual ones: files that older programs wrote
 // have none.
@@ -39,14 +41,18 @@ void for_each_extra(const Each& each) {
   each("shoal.lora_rank", &ModelSpec::lora_rank);
   each("shoal.lora_alpha", &ModelSpec::lora_alpha);
   each("shoal.lora_targets", &ModelSpec::lora_targets);
+  each("shoal.boundary", &ModelSpec::boundary);
+  each("shoal.boundary_table", &ModelSpec::boundary_table);
+  each("shoal.cuts", &ModelSpec::cuts);
 }
 
 std::string text_of(std::uint32_t value) { return std::to_string(value); }
 std::string text_of(double value) { return json_number(value); }
 std::string text_of(AttentionExtras extras) { return std::string(kExtrasNames[static_cast<std::size_t>(extras)]); }
-std::string text_of(const std::vector<double>& values) {
+template <class T>
+std::string text_of(const std::vector<T>& values) {
   std::string text;
-  for (const double value : values) text += (text.empty() ? "" : ",") + json_number(value);
+  for (const T value : values) text += (text.empty() ? "" : ",") + text_of(value);
   return text;
 }
 std::string text_of(const std::vector<std::string>& words) {
@@ -95,13 +101,15 @@ bool read_text(std::string_view text, T& out) {
   }
   return error == std::errc() && end == text.data() + text.size();
 }
-bool read_text(std::string_view text, std::vector<double>& out) {
-  for (std::size_t at = 0; at <= text.size() && out.size() <= 4;) {
+template <class T>
+requires std::is_arithmetic_v<T>
+bool read_text(std::string_view text, std::vector<T>& out) {
+  for (std::size_t at = 0; at <= text.size() && out.size() <= kListMax;) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     if (!read_text(text.substr(at, end - at), out.emplace_back())) return false;
     at = end + 1;
   }
-  return out.size() <= 4;
+  return out.size() <= kListMax;
 }
 bool read_text(std::string_view text, std::vector<std::string>& out) {
   for (std::size_t at = 0; at <= text.size(); at = std::min(text.find(',', at), text.size()) + 1)
@@ -155,7 +163,8 @@ Result<StageSpec> spec_of(const StringMap& metadata) {
   SHOAL_TRY(read_extras(metadata, spec.model));
   const Result<std::vector<StageSpec>> model = split_model(spec.model, 1);
   if (!model.ok()) return make_error(ErrorCode::kMalformed, "stage file: " + model.error().message);
-  if (spec.stage.value >= spec.stages || spec.first_layer >= spec.end_layer || spec.end_layer > spec.model.layers) {
+  if (spec.stage.value >= spec.stages || spec.first_layer >= spec.end_layer || spec.end_layer > spec.model.layers ||
+      !may_meet_at(spec.model, spec.first_layer) || !may_meet_at(spec.model, spec.end_layer)) {
     return make_error(ErrorCode::kMalformed, "stage file: stage and layers do not fit the model");
   }
   return spec;
@@ -217,6 +226,8 @@ Bytes index_file(const std::vector<StageSpec>& specs) {
   return Bytes::copy_of(std::string_view(json + "\n}}\n"));
 }
 
+bool has_architecture(const ModelSpec& model) { return !has_adapters(model) && !has_boundary(model); }
+
 std::vector<std::pair<std::string_view, std::string>> architecture_of(const ModelSpec& model) {
   auto entries = row_of(model.family).architecture(model);
   entries.insert(entries.end(), {{"torch_dtype", "\"float32\""},
@@ -272,8 +283,12 @@ Status save_index(const std::string& directory, const std::vector<StageSpec>& sp
   SHOAL_CHECK(!specs.empty());
   SHOAL_TRY(replace_file((fs::path(directory) / kIndexFileName).string(), {index_file(specs)}));
   const ModelSpec& model = specs.front().model;
-  if (has_adapters(model)) return {};
-  return replace_file((fs::path(directory) / kArchitectureFileName).string(), {architecture_file(model)});
+  const std::string architecture = (fs::path(directory) / kArchitectureFileName).string();
+  if (has_architecture(model)) return replace_file(architecture, {architecture_file(model)});
+  if (has_adapters(model)) return {};  // what lies there may be their base's
+  std::error_code failure;
+  fs::remove(architecture, failure);
+  return failure ? Status(error_of_errno("remove", architecture, failure.value())) : Status();
 }
 
 Status read_stages(const std::string& directory, const std::function<Status(LoadedStage)>& take) {

@@ -26,6 +26,9 @@ std::vector<Bytes> stage_file_parts(const StageSpec& spec, std::span<const float
 // Which tensor lies in which file, and the bytes of all.
 Bytes index_file(const std::vector<StageSpec>& specs);
 
+// Whether a saved model has config.json. Adapters alone and a model with a narrow boundary have none: transformers
+// would take them for a whole model, and for a plain one.
+bool has_architecture(const ModelSpec& model);
 // The entries of config.json, from which Python's transformers takes the architecture: key, value as JSON. The
 // family's, and those that every model has alike.
 std::vector<std::pair<std::string_view, std::string>> architecture_of(const ModelSpec& model);
@@ -43,8 +46,8 @@ Result<LoadedStage> parse_stage_file(Bytes file);
 // Temporary file, fsync, rename, fsync of the directory. ERRORS: kMissing (no such folder), kIo (the path and the
 // system's reason).
 Status save_stage(const std::string& directory, const StageSpec& spec, std::span<const float> parameters);
-// Both files; adapters alone have no architecture, transformers would take them for the model. REQUIRES: specs not
-// empty.
+// Both files; without has_architecture() the index alone. Of a model with a boundary an earlier one's config.json goes.
+// REQUIRES: specs not empty. ERRORS: kIo.
 Status save_index(const std::string& directory, const std::vector<StageSpec>& specs);
 // The stages of a directory one after the other, each in memory only while `take` has it. ERRORS: load_model's, take's.
 Status read_stages(const std::string& directory, const std::function<Status(LoadedStage)>& take);

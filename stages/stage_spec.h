@@ -30,17 +30,17 @@ inline std::uint32_t first_part(const StageSpec& spec) { return spec.is_first() 
 std::vector<ParameterSpec> parameters_of(const StageSpec& spec);
 std::size_t parameter_count(const StageSpec& spec);  // floats, no padding
 
-// Balanced by cost (FLOPs of a forward, head and embedding counted), every stage non-empty, contiguous.
-// `layers_per_stage` empty = balanced; else exactly that split. ERRORS: kInput (impossible split, dim not a multiple of
-// heads, zero extents).
+// Balanced by cost (FLOPs of a forward, head and embedding counted), every stage non-empty, contiguous; stages of a
+// model with a narrow boundary meet at its cuts. `layers_per_stage` empty = balanced; else exactly that split. ERRORS:
+// kInput (impossible split, one that meets elsewhere, dim not a multiple of heads, zero extents).
 Result<std::vector<StageSpec>> split_model(const ModelSpec& model, std::uint16_t stages,
                                            const std::vector<std::uint32_t>& layers_per_stage = {});
 
 // FLOPs of a forward of one position, as the balanced split counts them.
 double forward_cost(const StageSpec& spec);
 
-// Writes the initial value of each tensor, as its ParameterSpec says. Drawn from (seed, tensor name) alone: every
-// replica and every split start from the same numbers.
+// Writes the initial value of each tensor, as its ParameterSpec says. Drawn from seed and the name it is drawn under
+// alone: every replica and every split start from the same numbers.
 void initialise(const StageSpec& spec, std::span<float> arena);
 
 }  // namespace shoal

@@ -100,10 +100,8 @@ std::span<const at::Tensor> TorchArena::narrow_leaves(ArenaRole role) {
     const at::AutoGradMode with_gradients(true);  // whoever asks first: a pass that keeps a graph may be the next
     const std::vector<ParameterSpec>& specs = role == ArenaRole::kBase ? base_ : parameters_;
     std::vector<at::Tensor> copies;  // all or none: memory may end in the middle
-    for (std::size_t i = 0; i < wide.size(); ++i) {
-      const bool multiplied = wide[i].dim() == 2 && specs[i].part != 0;
-      copies.push_back(multiplied ? wide[i].to(at::kBFloat16) : wide[i]);
-    }
+    for (std::size_t i = 0; i < wide.size(); ++i)
+      copies.push_back(specs[i].is_factor() ? wide[i].to(at::kBFloat16) : wide[i]);
     held.narrow = std::move(copies);
   }
   return held.narrow;

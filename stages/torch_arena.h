@@ -37,7 +37,7 @@ class TorchArena : public SwappableArena {
   // One leaf per parameter of the stage, in arena order, reading the role's array; they require gradients. kBase: per
   // parameter of the base, and they require none.
   std::span<const at::Tensor> leaves(ArenaRole role);
-  // A bf16 copy of each leaf that is multiplied (of two dimensions, and no table of tokens or positions), made once;
+  // A bf16 copy of each leaf that is multiplied (ParameterSpec::is_factor(): no table of tokens or places), made once;
   // gradients pass through it to the leaf, in f32. The others stand here as they are. push(), release() and
   // forget_narrow() drop the copies: a write by flat() or without a push() calls that one first. When memory ends in
   // the middle there are no copies, and the next call makes them.

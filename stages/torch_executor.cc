@@ -14,9 +14,10 @@
 
 #include "common/check.h"
 #include "kernels/frame_kernels.h"
+#include "stages/boundary.h"
 #include "stages/chunked_loss.h"
+#include "stages/torch_boundary.h"
 #include "stages/torch_device.h"
-#include "stages/torch_family.h"
 #include "stages/torch_guard.h"
 #include "stages/torch_memory.h"
 #include "stages/torch_screen.h"
@@ -49,7 +50,8 @@ struct TorchExecutor::TorchGraph : WindowedExecutor::Graph {
   KeptTensor activation, gradient;     // whose memory `read` and the first `seed` share
   std::vector<at::Tensor> parameters;  // leaves, in arena order
   at::Tensor read;                     // the input activation; undefined on the first stage
-  at::Tensor output;                   // (B, T, d), or the sum of the losses on the last stage
+  at::Tensor output;                   // what the next stage reads, or the sum of the losses on the last one
+  at::Tensor ids;                      // (B, T), where a part reads them
   // With Recompute::kBlock, where `output` has a graph on the last stage alone, from the head's input on:
   std::vector<at::Tensor> blocks;  // what each part read, then what the head reads
   TokenPlaces places;
@@ -128,10 +130,9 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& i
     return weights_.of_part(arena_, weights, number, at::GradMode::is_enabled() ? &graph->late : nullptr);
   };
   const TokenPlaces places = family.places(model, 0, model.positions, arena_.flat(weights).options());
-  at::Tensor x;
-  if (spec().is_first()) {
-    x = token_columns(input.tokens, 0).to(arena_.device());
-  } else {
+  if (spec().is_first() || has_boundary(model)) graph->ids = token_columns(input.tokens, 0).to(arena_.device());
+  at::Tensor x = graph->ids;
+  if (!spec().is_first()) {
     graph->activation = input.activation;
     x = on_device(input.activation, arena_.device());
     if (keep_graph) x.requires_grad_(true);
@@ -139,7 +140,7 @@ Result<WindowedExecutor::Computed> TorchExecutor::run_layers(const StageInput& i
   }
   for (std::uint32_t number = first_part(spec()); number < 1 + spec().end_layer; ++number) {
     if (blocks) graph->blocks.push_back(x);
-    x = family.module(model, number)(model, x, places, part(number), nullptr);
+    x = run_part(model, number, x, graph->ids, places, part(number), nullptr);
   }
   const at::AutoGradMode of_head(keep_graph);
   if (blocks) graph->places = places;
@@ -219,7 +220,6 @@ at::Tensor TorchExecutor::pass_part_back(TorchGraph& graph, const at::Tensor& ma
 at::Tensor TorchExecutor::pass_back_by_block(TorchGraph& graph) {
   const at::AutoGradMode mode(true);
   const ModelSpec& model = spec().model;
-  const TorchFamily& family = layers_of(model.family);
   const ArenaRole weights =
       arena_.leaves(ArenaRole::kCurrent)[0].is_same(graph.parameters[0]) ? ArenaRole::kCurrent : ArenaRole::kOther;
   if (spec().is_last()) {
@@ -232,7 +232,7 @@ at::Tensor TorchExecutor::pass_back_by_block(TorchGraph& graph) {
     at::Tensor read = graph.blocks.back().detach();
     if (part != 0) read.requires_grad_(true);
     const auto of_part = weights_.of_part(arena_, weights, part, &graph.late);
-    const at::Tensor made = family.module(model, part)(model, read, graph.places, of_part, nullptr);
+    const at::Tensor made = run_part(model, part, read, graph.ids, graph.places, of_part, nullptr);
     pass_part_back(graph, made, part != 0 ? read : at::Tensor(), part);
   }
   return graph.seed;

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "stages/torch_family.h"
+#include "stages/torch_boundary.h"
 #include "stages/torch_guard.h"
 #include "stages/torch_tensors.h"
 #include "stages/windowed_executor.h"
@@ -41,7 +41,7 @@ std::uint64_t TorchText::bytes() const {
 
 Result<HostTensor> TorchText::extend(const HostTensor& tokens, FrameCoder& coder) {
   SHOAL_TRY(check_text(spec_, tokens, places_));
-  const Shape shape{1, tokens.shape[1], spec_.model.dim};
+  const Shape shape{1, tokens.shape[1], spec_.model.wire_width()};
   HostTensor activation;
   if (!spec_.is_first()) {
     Buffer memory(static_cast<std::size_t>(element_count(shape)) * sizeof(float));
@@ -71,10 +71,11 @@ Result<HostTensor> TorchText::compute(const HostTensor& tokens, const HostTensor
   const std::int64_t count = tokens.shape[1];
   const TokenPlaces places =
       family.places(model, static_cast<std::int64_t>(places_), count, arena_.flat(ArenaRole::kAnchor).options());
-  at::Tensor x = spec_.is_first() ? ids_of(tokens).to(arena_.device()) : on_device(activation, arena_.device());
+  const at::Tensor ids = ids_of(tokens).to(arena_.device());
+  at::Tensor x = spec_.is_first() ? ids : on_device(activation, arena_.device());
   std::size_t cache = 0;
   for (std::uint32_t number = first_part(spec_); number < 1 + spec_.end_layer; ++number)
-    x = family.module(model, number)(model, x, places, part(number), &caches_->layers[cache++]);
+    x = run_part(model, number, x, ids, places, part(number), &caches_->layers[cache++]);
   if (!spec_.is_last()) return host_tensor_of(x);
   const auto head = part(1 + model.layers);
   const at::Tensor last = family.final_norm(model, x.narrow(1, count - 1, 1), head);

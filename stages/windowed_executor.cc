@@ -20,7 +20,7 @@ Result<KeptSpace> WindowedExecutor::take_space(const Shape& shape) {
 }
 
 Result<KeptTensor> WindowedExecutor::decode(FrameCoder& coder, const StageInput& input, std::string_view role) {
-  SHOAL_ASSIGN(KeptSpace memory, take_space({sequences_of(input), spec_.model.positions, spec_.model.dim}));
+  SHOAL_ASSIGN(KeptSpace memory, take_space({sequences_of(input), spec_.model.positions, spec_.model.wire_width()}));
   SHOAL_ASSIGN(const double size, coder.decode(memory.space()));
   if (!std::isfinite(size)) {
     SHOAL_ASSIGN(const HostTensor here, fetched(memory.tensor.view()));

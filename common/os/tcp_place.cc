@@ -1,6 +1,7 @@
 #include "common/os/tcp_place.h"
 
 #include <arpa/inet.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -47,6 +48,19 @@ std::optional<HostPort> place_of(SocketAddress address) {
   return HostPort{text, ntohs(v6 ? six->sin6_port : four->sin_port)};
 }
 
+Error cannot_dial(const std::string& what) {
+  return make_error(ErrorCode::kUnreachable, "cannot dial " + what + ": " + std::strerror(errno));
+}
+
+// Bytes leave as they come.
+Result<Descriptor> make_socket(bool v6) {
+  Descriptor socket(::socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (socket.get() < 0) return cannot_dial("at all");
+  const int yes = 1;
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  return socket;
+}
+
 Error cannot_listen(const HostPort& place) {
   const std::string cause = std::strerror(errno);
   const char* const hint = errno == EACCES       ? ". HINT: a port below 1024 takes root or CAP_NET_BIND_SERVICE"
@@ -71,15 +85,36 @@ Result<Descriptor> listen_at(const HostPort& place) {
   return socket;
 }
 
-std::optional<HostPort> own_place(const Descriptor& socket) {
+Result<Descriptor> dial(const HostPort& place) {
+  SHOAL_ASSIGN(Descriptor socket, make_socket(place.is_v6()));
+  SHOAL_TRY(dial_from(socket, place));
+  return socket;
+}
+
+Result<Descriptor> make_socket_at(const std::string& host) {
+  const HostPort place{host, 0};
+  SHOAL_ASSIGN(Descriptor socket, make_socket(place.is_v6()));
+  auto address = address_of(place);
+  if (!address || ::bind(socket.get(), address->get(), address->size) != 0) return cannot_dial("from " + host);
+  return socket;
+}
+
+Status dial_from(const Descriptor& socket, const HostPort& place) {
+  auto address = address_of(place);
+  if (!address) return make_error(ErrorCode::kUnreachable, place.text() + " is no IP address");
+  const int outcome = ::connect(socket.get(), address->get(), address->size);
+  return outcome == 0 || errno == EINPROGRESS ? Status::success() : Status(cannot_dial(place.text()));
+}
+
+std::optional<HostPort> own_place(int socket) {
   SocketAddress address;
-  if (::getsockname(socket.get(), address.get(), &address.size) != 0) return std::nullopt;
+  if (::getsockname(socket, address.get(), &address.size) != 0) return std::nullopt;
   return place_of(address);
 }
 
-std::optional<HostPort> remote_place(const Descriptor& socket) {
+std::optional<HostPort> remote_place(int socket) {
   SocketAddress address;
-  if (::getpeername(socket.get(), address.get(), &address.size) != 0) return std::nullopt;
+  if (::getpeername(socket, address.get(), &address.size) != 0) return std::nullopt;
   return place_of(address);
 }
 

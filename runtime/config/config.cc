@@ -10,6 +10,7 @@ namespace shoal {
 ModelSpec RunConfig::model_spec() const {
   ModelSpec spec = model;
   spec.seed = run.seed;
+  spec.boundary_table = model.boundary_table.or_else(0);
   return spec;
 }
 

@@ -60,6 +60,8 @@ struct RunSection {
 struct ModelSection : ModelSpec {  // its seed is run.seed
   std::string from;                // local: a folder of transformers, whose model it is; empty: from the seed
   std::vector<Digest> weights;     // of each stage's first state; empty: from the seed
+  // In the place of the spec's number, which model_spec() takes from here. With a boundary derive_options() gives one.
+  Auto<std::uint32_t> boundary_table{};
 };
 struct SamplesSection {
   // Local, not in the manifest; relative to the file that names them.
@@ -184,7 +186,7 @@ struct RunConfig {
   }
   std::uint64_t base_bytes() const { return wire.base_mib << 20; }
   // What a microbatch weighs between two stages, in fp32.
-  std::uint64_t activation_bytes() const { return targets_per_microbatch() * model.dim * sizeof(float); }
+  std::uint64_t activation_bytes() const { return targets_per_microbatch() * model.wire_width() * sizeof(float); }
   std::uint64_t targets_per_microbatch() const { return std::uint64_t{data.sequences} * model.positions; }
   // Step `step` (from 0) is one of all replicas: by its rule, or as a warm one.
   bool global_step(std::uint64_t step) const;

@@ -63,6 +63,9 @@ constexpr OptionRow kTable[] = {
     {"model", "lora_rank", SHOAL_SLOT(model.lora_rank), "0", 0, 4096, kLater, "trains adapters of this rank beside the model of from, which stays as it is; 0 = all of the model is trained"},
     {"model", "lora_alpha", SHOAL_SLOT(model.lora_alpha), "0", 0, 65536, kLater, "adapters act times lora_alpha / lora_rank; 0 = times 2"},
     {"model", "lora_targets", SHOAL_TEXTS(model.lora_targets), "[]", 1, 64, kLater, "matrices of a layer that have adapters, as [\"q_proj\", \"v_proj\"]; [] = all"},
+    {"model", "boundary", SHOAL_SLOT(model.boundary), "0", 0, 65536, kLater, "values of a token that the model sends from stage to stage, fewer than dim; 0 = all"},
+    {"model", "boundary_table", SHOAL_SLOT(model.boundary_table), "\"auto\"", 0, 65536, kLater, "width of the token table behind each cut, dim at most; 0 = none; auto: up to a twentieth of a stage's layers"},
+    {"model", "cuts", SHOAL_SLOT(model.cuts), "[]", 0, 255, kLater, "layers in front of which the model sends only boundary values; [] = where stages meet"},
     {"model", "weights", SHOAL_SLOT(model.weights), "[]", 0, 256, kLater, "digests of each stage's first weights; launch writes them"},
 
     {"data", "path", SHOAL_TEXTS(data.paths), "", 1, 4096, kLocal, "token file, relative to this file; or a list of them"},

@@ -6,6 +6,7 @@
 #include "common/formatted.h"
 #include "runtime/config/microbatch_size.h"
 #include "stages/adapters.h"
+#include "stages/boundary.h"
 #include "stages/stage_spec.h"
 
 namespace shoal {
@@ -68,7 +69,7 @@ std::uint64_t microbatches_per_step_of(const RunConfig& c) {
 
 // The layers alone, without embedding and head: those of a stage in the middle that has them all.
 double layer_parameters(const RunConfig& c) {
-  const ModelSpec model = base_of(c.model_spec());
+  const ModelSpec model = without_boundary(base_of(c.model_spec()));
   if (!split_model(model, 1).ok()) return kParametersOfSmall;
   return real(
       parameter_count({.model = model, .stage = StageId{1}, .stages = 3, .first_layer = 0, .end_layer = model.layers}));
@@ -92,9 +93,20 @@ std::uint64_t warmup_of(const RunConfig& c) {
   return static_cast<std::uint64_t>(std::clamp(steps * step, kWarmupMin * length, kWarmupMax * length));
 }
 
+// A model that cannot be split gets no cuts, and check_config says why.
+void derive_boundary(RunConfig& c) {
+  if (!has_boundary(c.model)) return;
+  const auto plain = split_model(without_boundary(c.model_spec()), c.pipeline.stages, c.pipeline.layers_per_stage);
+  if (c.model.cuts.empty() && plain.ok())
+    for (const StageSpec& spec : *plain)
+      if (!spec.is_first()) c.model.cuts.push_back(spec.first_layer);
+  if (!c.model.boundary_table.given) c.model.boundary_table = usual_boundary_table(c.model_spec(), c.pipeline.stages);
+}
+
 }  // namespace
 
 void derive_options(RunConfig& c) {
+  derive_boundary(c);
   if (c.data.sequences == kAuto<std::uint32_t>) {
     c.data.sequences = sequences_of_microbatch(c, batch_to_cut(c));
     c.data.validation_samples = samples_as_usual(c.data);

@@ -13,6 +13,9 @@
 //
 // Warm-up: 2 / (1 - beta2) steps, as long as Adam's second moment needs (Ma and Yarats 2021, arXiv:1910.04209), at
 // least a fiftieth of the run and at most a tenth; without a schedule those steps.
+//
+// A narrow boundary (stages/boundary.h): cuts in front of the layers at which the stages of the plain model meet, and
+// its usual_boundary_table().
 #include <cstdint>
 #include <limits>
 #include <optional>

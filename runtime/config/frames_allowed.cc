@@ -20,7 +20,7 @@ std::uint64_t frame_bytes_allowed(const Message& message, const RunConfig& confi
                                   std::uint64_t part_bytes) {
   const Codec& raw = codec_for(CodecId::kRaw);
   const auto sequences = std::int64_t{config.data.sequences}, positions = std::int64_t{spec.model.positions};
-  const std::uint64_t activation = frame_bytes_most({sequences, positions, std::int64_t{spec.model.dim}});
+  const std::uint64_t activation = frame_bytes_most({sequences, positions, std::int64_t{spec.model.wire_width()}});
   if (std::holds_alternative<Forward>(message))
     return raw.frame_bytes({sequences, positions + 1}, config.token_dtype()) + (spec.is_first() ? 0 : activation);
   if (std::holds_alternative<Gradient>(message)) return spec.is_last() ? 0 : activation;

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "compression/codec.h"
-#include "runtime/config/derived_options.h"
-#include "runtime/plan/split_limits.h"
+#include "runtime/plan/line_bytes.h"
 #include "runtime/plan/stage_memory.h"
 #include "runtime/plan/stage_work.h"
 
@@ -15,27 +13,16 @@ constexpr double kMegabit = 1e6 / 8;
 
 bool is_torch(const RunConfig& config) { return config.executor.kind == ExecutorKind::kTorch; }
 
-double frame_bytes(const RunConfig& config, const Auto<CodecId>& codec) {
-  const Shape shape{config.data.sequences, config.model.positions, config.model.dim};
-  return static_cast<double>(codec_for(codec.or_else(CodecId::kInt8)).frame_bytes(shape, DType::kF32));
-}
-
-std::vector<ShapeStage> stages_of(const RunConfig& config, const std::vector<StageSpec>& specs) {
+std::vector<ShapeStage> stages_of(const RunConfig& config) {
   const double targets = static_cast<double>(config.targets_per_microbatch());
-  const double token_bytes = targets * static_cast<double>(size_of(config.token_dtype()));
-  const std::vector<std::uint64_t> payloads = payload_bytes(config);
-  const std::vector<double> work = stage_work(config);
+  const std::vector<LineBytes> lines = line_bytes(config);
+  const std::vector<double> rounds = round_payloads(config), work = stage_work(config);
   std::vector<ShapeStage> stages;
-  for (const StageSpec& spec : specs) {
-    ShapeStage stage{.work = work[spec.stage.value]};
-    if (!spec.is_last()) {
-      stage.forward_bytes = frame_bytes(config, config.wire.forward.at(spec.stage)) + token_bytes;
-      stage.backward_bytes = frame_bytes(config, config.wire.backward.at(spec.stage));
-    }
-    const auto floats = static_cast<std::int64_t>(payloads[spec.stage.value] / sizeof(float));
-    stage.round_bytes = static_cast<double>(codec_for(payload_codec(config)).frame_bytes(Shape{floats}, DType::kF32));
-    stages.push_back(stage);
-  }
+  for (std::size_t stage = 0; stage < lines.size(); ++stage)
+    stages.push_back({.work = work[stage],
+                      .forward_bytes = lines[stage].forward * targets,
+                      .backward_bytes = lines[stage].backward * targets,
+                      .round_bytes = rounds[stage]});
   return stages;
 }
 
@@ -98,7 +85,7 @@ Result<LayoutShape> layout_shape(const RunConfig& config, const PeerList& list, 
   SHOAL_ASSIGN(const std::vector<StageSpec> specs,
                split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage));
   LayoutShape of{.lines_known = links.has_value()};
-  of.shape.stages = stages_of(config, specs);
+  of.shape.stages = stages_of(config);
   double work = 0;
   for (const ShapeStage& stage : of.shape.stages) work += stage.work;
   if (links) of.regions = links->regions;

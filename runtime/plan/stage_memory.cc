@@ -6,6 +6,7 @@
 #include "runtime/config/derived_options.h"
 #include "runtime/plan/flight_plan.h"
 #include "stages/adapters.h"
+#include "stages/boundary.h"
 
 namespace shoal {
 namespace {
@@ -15,7 +16,7 @@ constexpr std::uint64_t kNarrowCopies = 3;        // of both parameter buffers, 
 constexpr std::uint64_t kPreparedArrays = 4;      // the sum and three candidates; at a commit the shift in place of one
 
 Shape shape_between(const RunConfig& config) {
-  return {config.data.sequences, config.model.positions, config.model.dim};
+  return {config.data.sequences, config.model.positions, config.model.wire_width()};
 }
 
 // As a codec sends it; "auto" may come to raw.
@@ -35,6 +36,23 @@ std::uint64_t gradient_frame(const RunConfig& config, StageId edge) {
   return frame_of(config, config.wire.backward.at(edge).or_else(CodecId::kRaw));
 }
 
+// Bytes that a graph keeps of a token, of the layers' cuts. Behind a cut: what the layer reads, which elsewhere the
+// layer before made, and rows of the token table; in front of one: what crosses. In bf16 also copies of what both
+// halves read.
+std::uint64_t graph_of_halves(const RunConfig& config, const StageSpec& spec) {
+  const ModelSpec& model = spec.model;
+  const bool narrow = config.compute.dtype == ComputeType::kBf16;
+  const std::uint64_t rows = model.boundary_table < model.dim ? model.boundary_table : 0;
+  const std::uint64_t up = kFloat * model.dim + (narrow ? kNarrow * (model.boundary + rows) : kFloat * rows);
+  const std::uint64_t down = kFloat * model.boundary + (narrow ? kNarrow * model.dim : 0);
+  std::uint64_t bytes = 0;
+  for (std::uint32_t layer = spec.first_layer; layer < spec.end_layer; ++layer) {
+    const std::uint64_t of_layer = (model.cut_at(layer) ? up : 0) + (model.cut_at(layer + 1) ? down : 0);
+    bytes = config.compute.recompute == Recompute::kBlock ? std::max(bytes, of_layer) : bytes + of_layer;
+  }
+  return bytes;
+}
+
 // With what the embedding made; on the last stage with the gradient of the rows that the head reads, and what the norm
 // in front of it keeps, which in gpt2 is nothing.
 std::uint64_t graph_of(const RunConfig& config, const StageSpec& spec) {
@@ -44,35 +62,47 @@ std::uint64_t graph_of(const RunConfig& config, const StageSpec& spec) {
   const std::uint64_t layer = kFloat * floats.wide + (narrow ? kNarrow : kFloat) * floats.narrow;
   const std::uint64_t once = kFloat * dim * ((spec.is_first() ? 1u : 0u) + (spec.is_last() ? 2u : 0u));
   const std::uint64_t at_a_time = config.compute.recompute == Recompute::kBlock ? 1 : layers;
-  return (at_a_time * layer + once) * config.targets_per_microbatch();
+  return (at_a_time * layer + once + graph_of_halves(config, spec)) * config.targets_per_microbatch();
+}
+
+// What the layers behind a stage's first one read.
+std::uint64_t inputs_behind_first(const RunConfig& config, const StageSpec& spec) {
+  std::uint64_t floats = 0;
+  for (std::uint32_t layer = spec.first_layer + 1; layer < spec.end_layer; ++layer)
+    floats += spec.model.cut_at(layer) ? spec.model.wire_width() : spec.model.dim;
+  return kFloat * floats * config.targets_per_microbatch();
 }
 
 // What each layer read; the first one of a stage behind another reads what was decoded, which is one of the frames.
 std::uint64_t inputs_of_layers(const RunConfig& config, const StageSpec& spec) {
   if (config.compute.recompute != Recompute::kBlock) return 0;
-  const std::uint64_t layers = spec.end_layer - spec.first_layer;
-  return (layers - (spec.is_first() ? 0 : 1)) * kFloat * spec.model.dim * config.targets_per_microbatch();
+  const std::uint64_t embedded = spec.is_first() ? kFloat * spec.model.dim * config.targets_per_microbatch() : 0;
+  return embedded + inputs_behind_first(config, spec);
 }
 
-// What a backward has made when it comes to the graph of the first layer, beyond the inputs of layers that went
-// meanwhile; with the first matrix of that layer's own, which is made before anything of the graph goes.
+// What a backward has made while a whole graph is there: the gradients of tables behind cuts, which are as large as the
+// tables and made first. Where layers' graphs are made one after the other, what it has made when it comes to that of
+// the first layer, beyond the inputs of layers that went meanwhile; with the first matrix of that layer's own, which is
+// made before anything of the graph goes.
 std::uint64_t gradients_beside_graph(const RunConfig& config, const StageSpec& spec) {
-  if (config.compute.recompute != Recompute::kBlock) return 0;
+  const bool by_block = config.compute.recompute == Recompute::kBlock;
   std::uint64_t made = 0, largest = 0;
   for (const ParameterSpec& one : parameters_of(spec)) {
     const std::uint64_t bytes = kFloat * static_cast<std::uint64_t>(element_count(one.shape));
-    if (one.part > 1 + spec.first_layer) made += bytes;
-    if (one.part == 1 + spec.first_layer) largest = std::max(largest, bytes);
+    if ((one.looked_up && one.part != 0) || (by_block && one.part > 1 + spec.first_layer)) {
+      made += bytes;
+    } else if (by_block && one.part == 1 + spec.first_layer) {
+      largest = std::max(largest, bytes);
+    }
   }
   made += largest;
-  const std::uint64_t layers = spec.end_layer - spec.first_layer;
-  return made - std::min(made, (layers - 1) * kFloat * spec.model.dim * config.targets_per_microbatch());
+  return made - std::min(made, by_block ? inputs_behind_first(config, spec) : 0);
 }
 
 // Beside its graph: the decoded input, which undoes need, and frames as they came and go. Once the graph is gone, also
 // the gradient as it was decoded, and as it goes up.
 std::uint64_t frames_of_entry(const RunConfig& config, const StageSpec& spec, std::uint64_t graph_waiting) {
-  const std::uint64_t decoded = kFloat * spec.model.dim * config.targets_per_microbatch();
+  const std::uint64_t decoded = kFloat * spec.model.wire_width() * config.targets_per_microbatch();
   const Route route = spec.route();
   const std::uint64_t before = (route.before ? decoded + activation_frames(config, *route.before, false) : 0) +
                                (route.next ? activation_frames(config, spec.stage, true) : 0);
@@ -95,7 +125,7 @@ std::uint64_t narrow_copies(const RunConfig& config, const StageSpec& spec) {
   const auto multiplied = [](const StageSpec& of) {
     std::uint64_t count = 0;
     for (const ParameterSpec& one : parameters_of(of))
-      if (one.shape.size() == 2 && one.part != 0) count += static_cast<std::uint64_t>(element_count(one.shape));
+      if (one.is_factor()) count += static_cast<std::uint64_t>(element_count(one.shape));
     return count;
   };
   return kNarrow * (kNarrowCopies * multiplied(spec) + (has_adapters(spec.model) ? multiplied(base_of(spec)) : 0));

@@ -8,8 +8,10 @@
 #include "common/check.h"
 #include "common/formatted.h"
 #include "layout/layout_cost.h"
+#include "runtime/plan/boundary_report.h"
 #include "runtime/plan/flight_plan.h"
 #include "runtime/plan/layout_shape.h"
+#include "runtime/plan/line_bytes.h"
 #include "runtime/plan/memory_fit.h"
 #include "runtime/plan/stage_memory.h"
 #include "runtime/plan/stage_work.h"
@@ -41,9 +43,9 @@ struct StageRow {
   std::uint64_t entries = 0;               // at a time there
   bool fits = true;                        // in --memory
   StageMemory memory{};
-  double flops = 0;                        // of a token
-  double up = 0, down = 0;                 // bytes of a token
-  double forward_bytes = 0, backward = 0;  // of a token, on the edge behind it
+  double flops = 0;  // of a token
+  LineBytes line{};
+  double round = 0;  // bytes that it sends in rounds, of a token
 };
 
 struct Speed {
@@ -57,6 +59,7 @@ struct Plan {
   std::uint64_t program = 0, entries = 0;  // entries: where nobody bounds the memory
   std::optional<std::uint16_t> stages{};   // that --memory asks for
   std::optional<Speed> speed{};
+  std::optional<BoundaryFigures> boundary{};
 };
 
 // What fills first, or in flight where that is fewer than devices and lines take.
@@ -79,7 +82,7 @@ Speed speed_of(const RunConfig& config, const SwarmShape& shape, const std::vect
   else if (bind.what == Binding::kRound)
     speed.binds = "rounds" + stage;
   else
-    speed.binds = (row.up >= row.down ? "up" : "down") + stage;
+    speed.binds = (row.line.up >= row.line.down ? "up" : "down") + stage;
   return speed;
 }
 
@@ -99,24 +102,23 @@ Plan plan_of(const RunConfig& config, const StageQuestion& question) {
   SHOAL_CHECK(specs.ok());
   SwarmShape shape = shape_of(config, question);
   const double targets = static_cast<double>(config.targets_per_microbatch());
-  double forward_above = 0, backward_above = 0;
+  const std::vector<LineBytes> lines = line_bytes(config);
+  const std::vector<double> rounds = round_bytes(config);
   for (const StageSpec& spec : *specs) {
     StageRow row;
     row.spec = spec;
+    row.line = lines[spec.stage.value];
+    row.round = rounds[spec.stage.value];
     choose_for(row, config, question, plan);
     ShapeStage& stage = shape.stages[spec.stage.value];
     stage.work = stage_work(with_recompute(config, row.recompute))[spec.stage.value];
     row.flops = stage.work / targets;
-    row.up = (stage.forward_bytes + backward_above) / targets;
-    row.down = (stage.backward_bytes + forward_above) / targets;
-    row.forward_bytes = stage.forward_bytes / targets;
-    row.backward = stage.backward_bytes / targets;
     plan.rows.push_back(std::move(row));
-    forward_above = stage.forward_bytes;
-    backward_above = stage.backward_bytes;
   }
   if (question.memory_bytes > 0) plan.stages = stages_within(question.memory_bytes, config, plan.program);
   if (question.tflops > 0) plan.speed = speed_of(config, shape, plan.rows);
+  const double flops = std::ranges::max_element(plan.rows, {}, &StageRow::flops)->flops;
+  plan.boundary = boundary_figures(config, question.mbit, question.tflops * 1e12 / flops);
   return plan;
 }
 
@@ -167,10 +169,11 @@ Json json_of(const StageRow& row, const Plan& plan) {
             {"peak", plan.program + m.peak(row.entries)},
             {"needed", plan.program + m.needed(row.entries)}}},
           {"flops_per_token", row.flops},
-          {"forward_bytes_per_token", row.forward_bytes},
-          {"backward_bytes_per_token", row.backward},
-          {"up_bytes_per_token", row.up},
-          {"down_bytes_per_token", row.down}};
+          {"forward_bytes_per_token", row.line.forward},
+          {"backward_bytes_per_token", row.line.backward},
+          {"up_bytes_per_token", row.line.up},
+          {"down_bytes_per_token", row.line.down},
+          {"round_bytes_per_token", row.round}};
 }
 
 }  // namespace
@@ -196,12 +199,13 @@ std::string stages_text(const RunConfig& config, const StageQuestion& question) 
         row.fits ? "" : " does not fit");
   }
   text += "Needs: with an image of the state beside, for a joiner or a checkpoint.\n\n";
-  text += formatted("%5s %13s %15s %15s %12s %12s\n", "stage", "MFLOP/token", "B/token down", "B/token back",
-                    "B/token sent", "B/token got");
+  text += formatted("%5s %13s %15s %15s %12s %12s %12s\n", "stage", "MFLOP/token", "B/token down", "B/token back",
+                    "B/token sent", "B/token got", "in rounds");
   for (const StageRow& row : plan.rows)
-    text += formatted("%5u %13.4g %15.4g %15.4g %12.4g %12.4g\n", row.spec.stage.value, row.flops / 1e6,
-                      row.forward_bytes, row.backward, row.up, row.down);
-  return text + need_text(config, plan, question) + speed_text(plan, question);
+    text += formatted("%5u %13.4g %15.4g %15.4g %12.4g %12.4g %12.4g\n", row.spec.stage.value, row.flops / 1e6,
+                      row.line.forward, row.line.backward, row.line.up, row.line.down, row.round);
+  return text + need_text(config, plan, question) + speed_text(plan, question) +
+         (plan.boundary ? text_of(*plan.boundary) : "");
 }
 
 void add_stages(const RunConfig& config, const StageQuestion& question, Json& out) {
@@ -214,6 +218,7 @@ void add_stages(const RunConfig& config, const StageQuestion& question, Json& ou
                      {"given_bytes", question.memory_bytes > 0 ? Json(question.memory_bytes) : Json()},
                      {"stages_needed", plan.stages}});
   out.set("by_stage", by_stage);
+  out.set("boundary", plan.boundary ? json_of(*plan.boundary) : Json());
   out.set("speed", nullptr);
   if (plan.speed)
     out.set(

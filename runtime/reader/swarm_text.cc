@@ -77,7 +77,7 @@ void SwarmText::extend(std::span<const std::uint32_t> ids, Done done) {
 
 // Places of its input that are here.
 std::uint64_t SwarmText::rows_of(std::size_t stage) const {
-  return stage == 0 ? ids_.size() : stages_[stage].activations.size() / env_.specs[stage].model.dim;
+  return stage == 0 ? ids_.size() : stages_[stage].activations.size() / env_.specs[stage].model.wire_width();
 }
 
 // Asks the first stage that lacks places which are here.
@@ -116,9 +116,10 @@ void SwarmText::ask(std::size_t number) {
   const auto count =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(TextDesk::kPlacesMax, ids_.size() - stage.at_peer));
   std::vector<Bytes> frames{Bytes::copy_of(bytes_of(std::span<const std::uint32_t>(ids_).subspan(first, count)))};
-  const std::size_t d = spec.model.dim;
+  const std::size_t width = spec.model.wire_width();
   if (number > 0)
-    frames.push_back(Bytes::copy_of(bytes_of(std::span<const float>(stage.activations).subspan(first * d, count * d))));
+    frames.push_back(
+        Bytes::copy_of(bytes_of(std::span<const float>(stage.activations).subspan(first * width, count * width))));
   asked_ = Asked{*stage.peer, number, first, count, 0, env_.loop.now()};
   const auto sent = env_.links.send(*stage.peer, Extend{text_, spec.stage, first, count, options_.likeliest}, frames);
   if (!sent.ok()) return fail_peer(sent.error().message);
@@ -169,7 +170,7 @@ void SwarmText::give_up_or_wait(const std::string& why) {
 
 std::uint64_t SwarmText::bytes_wanted(const Asked& asked) const {
   const ModelSpec& model = env_.specs[asked.stage].model;
-  if (!env_.specs[asked.stage].is_last()) return std::uint64_t{asked.count} * model.dim * sizeof(float);
+  if (!env_.specs[asked.stage].is_last()) return std::uint64_t{asked.count} * model.wire_width() * sizeof(float);
   return std::uint64_t{std::min(options_.likeliest, model.vocabulary)} * (sizeof(std::uint32_t) + sizeof(float));
 }
 
@@ -232,14 +233,15 @@ void SwarmText::take(const Asked& asked, const std::vector<Bytes>& frames) {
 
 // A stage that begins anew says again what is here already.
 Status SwarmText::take_activation(const Asked& asked, const std::vector<Bytes>& frames) {
-  const std::size_t d = env_.specs[asked.stage].model.dim;
-  if (frames.size() != 1 || frames.front().size() != asked.count * d * sizeof(float))
+  const std::size_t width = env_.specs[asked.stage].model.wire_width();
+  if (frames.size() != 1 || frames.front().size() != asked.count * width * sizeof(float))
     return make_error(ErrorCode::kMalformed,
                       "its answer is no activation of " + std::to_string(asked.count) + " places");
   const std::vector<float> rows = values_in<float>(frames.front());
   if (!all_finite(rows)) return make_error(ErrorCode::kMalformed, "its answer is not finite");
   std::vector<float>& next = stages_[env_.specs[asked.stage].route().next->value].activations;
-  const std::size_t known = std::min<std::size_t>(rows.size(), next.size() - std::min(next.size(), asked.first * d));
+  const std::size_t known =
+      std::min<std::size_t>(rows.size(), next.size() - std::min(next.size(), asked.first * width));
   next.insert(next.end(), rows.begin() + static_cast<std::ptrdiff_t>(known), rows.end());
   return {};
 }

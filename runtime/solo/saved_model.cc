@@ -10,7 +10,6 @@
 #include "common/crypto/text_codes.h"
 #include "common/log.h"
 #include "common/os/posix_file.h"
-#include "stages/adapters.h"
 #include "stages/stage_file.h"
 #include "text/text_ends.h"
 #include "text/tokenizer.h"
@@ -95,7 +94,7 @@ Status finish_saved_model(const std::string& folder, const RunConfig& config, co
   SHOAL_TRY(save_text_ends(folder, config, names));
   for (const StageSpec& spec : specs) names.push_back(stage_file_name(spec.stage, spec.stages));
   names.push_back(kIndexFileName);
-  if (!has_adapters(config.model)) names.push_back(kArchitectureFileName);
+  if (has_architecture(config.model)) names.push_back(kArchitectureFileName);
   names.push_back(kSavedConfigName);
   std::string sums;
   for (const std::string& name : names) {

@@ -18,7 +18,7 @@ inline constexpr std::size_t kSavedSumsBytesMax = 1u << 20;
 
 // What is about to be saved, so that half of a model goes away again.
 void expect_saved_model(NewFiles& made, const std::string& folder, const std::vector<StageSpec>& specs);
-// Once the files of all stages are there: index, config.json (not of adapters alone), run.toml, the tokenizer and,
+// Once the files of all stages are there: index, config.json (where has_architecture()), run.toml, the tokenizer and,
 // last, the digests. A tokenizer that cannot be read is left out with a warning. ERRORS: kTooLarge (the manifest), kIo.
 Status finish_saved_model(const std::string& folder, const RunConfig& config, const std::vector<StageSpec>& specs);
 

@@ -12,7 +12,7 @@ namespace shoal {
 namespace {
 
 std::uint64_t bytes_of_request(const StageSpec& spec, const Extend& message) {
-  const std::uint64_t activation = spec.is_first() ? 0 : std::uint64_t{spec.model.dim} * sizeof(float);
+  const std::uint64_t activation = spec.is_first() ? 0 : std::uint64_t{spec.model.wire_width()} * sizeof(float);
   return message.count * (sizeof(std::uint32_t) + activation);
 }
 
@@ -189,8 +189,9 @@ void TextDesk::compute(Request request) {
         if (!outcome->stage) outcome->stage = executor.begin_text();
         const std::int64_t count = shared->message.count;
         const HostTensor ids = tensor_of(DType::kU32, {1, count}, shared->frames.front());
-        HostCoder coder(spec.is_first() ? HostTensor{}
-                                        : tensor_of(DType::kF32, {1, count, spec.model.dim}, shared->frames.back()));
+        HostCoder coder(spec.is_first()
+                            ? HostTensor{}
+                            : tensor_of(DType::kF32, {1, count, spec.model.wire_width()}, shared->frames.back()));
         const Result<HostTensor> made = outcome->stage->extend(ids, coder);
         outcome->status = made.ok() ? Status() : Status(made.error());
         if (!made.ok()) return;

@@ -11,7 +11,6 @@
 
 namespace shoal {
 namespace {
-
 using test::peer_of;
 using test::session_of;
 

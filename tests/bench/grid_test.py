@@ -66,6 +66,12 @@ class GridTest:
         tuned = tomllib.loads(grid.convergence_toml(s, "fine-tune", ("int8", "int8"), 3, '/models/"one"'))
         self.cases.equal("its shapes are the folder's", tuned["model"], {"from": '/models/"one"', "positions": 64})
         self.cases.equal("its end", (tuned["end"]["tokens"], tuned["data"]["path"], tuned["optimizer"]["lr"]), (500_000, s.tune_text, 1e-3))
+        narrow, table = s.boundary_table, lambda: tomllib.loads(grid.convergence_toml(s, "train", ("int8", "int8"), 3, "", "k 16"))["model"]
+        self.cases.equal("its boundary", [table()[key] for key in ("boundary", "boundary_table")], [16, narrow])
+        s.boundary_table = 8
+        self.cases.equal("its table", table()["boundary_table"], 8)
+        control = tomllib.loads(grid.convergence_toml(self.setting("convergence", "--layers", "8"), "train", grid.UNCODED, 3, "", "control"))
+        self.cases.equal("the layers of a stage", (control["model"]["layers"], control["pipeline"]["stages"], "boundary" in control["model"]), (2, 1, False))
         late = tomllib.loads(grid.staleness_toml(self.setting("staleness"), "0", 2e-3, 3))
         self.cases.equal("no look-ahead is written", late["optimizer"], {"lr": 2e-3, "look_ahead": 0})
         for wrong in "beta1=1", "optimizer.beta1", ".x=1", "optimizer.=1", "a=b.c":
@@ -77,7 +83,8 @@ class GridTest:
         key = lambda phase, codecs=("int8", "int8"), seed=1: grid.convergence_key(s, phase, codecs, seed)  # noqa: E731
         trained, tuned = key("train"), key("fine-tune")
         self.cases.equal("its length", len(trained), 16)
-        self.cases.equal("all differ", len({trained, tuned, key("train", ("int8", "int4")), key("fine-tune", seed=2)}), 4)
+        self.cases.equal("all differ", len({trained, tuned, key("train", ("int8", "int4")), key("fine-tune", seed=2),
+                                            *(grid.convergence_key(s, "train", ("int8", "int8"), 1, model) for model in ("k 16", "k 8", "control"))}), 7)
         s.tune_tokens *= 2
         self.cases.equal("fine-tuning alone", (key("train") == trained, key("fine-tune") == tuned), (True, False))
         s.tune_tokens //= 2
@@ -86,8 +93,8 @@ class GridTest:
 
     # ---- what rows come to ----
     @staticmethod
-    def row(phase, codec, seed, validation):
-        return {"key": "0123456789abcdef", "phase": phase, "text": "text", "forward": codec, "backward": codec, "seed": seed, "tokens": 100,
+    def row(phase, codec, seed, validation, model=""):
+        return {"key": "0123456789abcdef", "phase": phase, "text": "text", "model": model, "forward": codec, "backward": codec, "seed": seed, "tokens": 100,
                 "validation": validation, "train_loss": 2.0, "forward_bytes": 60.0, "backward_bytes": 40.0, "key_frames": 1, "delta_frames": 3,
                 "curve": [[50.0, validation + 1, 4.0], [100.0, validation, 3.0]], "seconds": 1.5}
 
@@ -97,6 +104,8 @@ class GridTest:
         self.cases.equal("as it was written", file.text(file.parsed(text)), text)
         self.cases.equal("torn anywhere", [length for length in range(len(text) - 1) if file.parsed(text[:length])], [])
         self.cases.equal("of another schema", file.parsed(text.replace("convergence/1", "convergence/2")), None)
+        file.usual = {"model": ""}
+        self.cases.equal("of an earlier release", file.parsed(text.replace('"model":"",', ""))["model"], "")
 
     def result(self):
         printed = {"tokens": 200, "val_loss": 2.5, "loss_end": 2.25, "wire": {"forward_bytes": 400, "backward_bytes": 100, "key_frames": 4, "delta_frames": 12}}
@@ -125,6 +134,16 @@ class GridTest:
         self.cases.equal("one seed has no noise", (round(one["apart"], 9), one["sigmas"], one["within_noise"]), (0.1, None, None))
         other = grid.convergence_means([self.row("train", "raw", 1, 2.0), self.row("train", "int8", 2, 2.1)])[1]
         self.cases.equal("other seeds are not compared", other["apart"], None)
+
+    def depth(self):
+        losses = {("raw", ""): 2.0, ("int8", "k 8"): 2.1, ("raw", "control"): 2.5}
+        means = grid.convergence_means([self.row("train", codec, 1, loss, model) for (codec, model), loss in losses.items()])
+        self.cases.equal("its ratio", round(means[1]["ratio"], 9), 1.05)
+        self.cases.equal("what it kept", [round(row["kept"], 9) for row in means], [1, 0.8, 0])
+        table = grid.convergence_table(means)
+        self.cases.holds("its table", "k 8      int8" in table and "   0.800\n" in table, table)
+        alone = grid.convergence_means([self.row("train", "raw", 1, 2.0), self.row("train", "raw", 1, 1.9, "control")])
+        self.cases.equal("a control below shows nothing", [row["kept"] for row in alone], [None, None])
 
     def best_rates(self):
         told = [("0", "0", 1e-3, 2.2), ("0", "0", 1e-3, 2.4), ("0", "0", 2e-3, 2.0), ("0", "0", 2e-3, 2.2), ("0", "0", 4e-3, 3.0), ("0", "0", 4e-3, 3.0),
@@ -169,6 +188,13 @@ class GridTest:
         self.cases.holds("losses", all(row["validation"] > 1 and len(row["curve"]) >= 4 and row["curve"][-1][0] == row["tokens"] for row in rows), rows)
         self.cases.holds("codecs matter", rows[0]["validation"] != rows[1]["validation"] and rows[1]["forward_bytes"] < 0.2 * rows[0]["forward_bytes"], rows)
 
+    def boundary(self):
+        rows, table = self.goes_on("convergence", "--codec", "raw", "--boundary", "4,2", "--boundary-table", "8", "--control", "--set")
+        self.cases.equal("rows", [(row["model"], row["forward"]) for row in rows], [("", "raw"), ("k 4", "int8"), ("k 2", "int8"), ("control", "raw")])
+        self.cases.holds("losses", all(row["validation"] > 1 for row in rows), rows)
+        self.cases.holds("what crosses", 0 == rows[3]["forward_bytes"] < rows[2]["forward_bytes"] < rows[1]["forward_bytes"] < 0.2 * rows[0]["forward_bytes"], rows)
+        self.cases.holds("its table", "k 4      int8" in table, table)
+
     def staleness(self):
         rows, table = self.goes_on("staleness", "--delay", "0", "1.5", "--look-ahead", "0", "--lr", "0.01", "--set")
         self.cases.holds("its table", "recovered" in table and "1.5" in table, table)
@@ -188,7 +214,8 @@ class GridTest:
                            ("ItsRunFilesSayWhatACellIsAbout", self.run_files), ("AKeyNamesWhatIsTrainedAndWhatWasLearntBefore", self.keys),
                            ("ARowIsReadAsItWasWritten", self.torn_rows), ("ARowIsWhatSoloPrintedAndItsEvents", self.result),
                            ("NoiseIsTheSpreadOfTheUncodedSeeds", self.noise), ("TheBestRateOfEachArmCountsAndTheShareIsOfTheGap", self.best_rates),
-                           ("ConvergenceGoesOnWhereItWasKilled", self.convergence), ("StalenessGoesOnWhereItWasKilled", self.staleness),
+                           ("WhatDepthGainsIsKeptInAShare", self.depth), ("ConvergenceGoesOnWhereItWasKilled", self.convergence),
+                           ("BoundariesAndTheControlGoOnWhereTheyWereKilled", self.boundary), ("StalenessGoesOnWhereItWasKilled", self.staleness),
                            ("ItSaysWhatSoloSaid", self.words_of_solo)):
             self.cases.run(name, case)
         return any(failures for _, failures in self.cases.done)

@@ -32,7 +32,7 @@ std::string Processes::write_run(const RunShape& shape) {
   folder_.write("text.bin", text);
   std::ostringstream run;
   run << "[run]\nname = \"live\"\n[model]\nlayers = " << 2 * shape.stages << "\ndim = 16\nheads = 2\npositions = 16\n"
-      << "[data]\npath = \"text.bin\"\nsequences = 2\nvalidation_samples = 4\n"
+      << shape.model << "[data]\npath = \"text.bin\"\nsequences = 2\nvalidation_samples = 4\n"
       << "[pipeline]\nstages = " << shape.stages << "\nreplicas = " << shape.replicas
       << "\nin_flight = " << (shape.in_flight == 0 ? "\"auto\"" : std::to_string(shape.in_flight)) << "\n"
       << "[sync]\nrule = \"" << shape.rule << "\"\nmicrobatches_per_step = 8\ninner_batch = 128\ninner_steps = 4\n"

@@ -23,6 +23,7 @@ struct RunShape {
   std::string more{};  // further sections, whole
   int in_flight = 0;   // of the trainer; 0: "auto"
   int lease_s = 1, membership_s = 3;
+  std::string model{};  // more of [model], whole lines
 };
 
 class Processes {
@@ -49,6 +50,7 @@ class Processes {
   void join_in_dht(const std::string& name, std::vector<std::string> more = {});
   Offspring& process(const std::string& name) { return processes_.at(name); }
   const std::string& ticket() const { return ticket_; }
+  void join_by(std::string ticket) { ticket_ = std::move(ticket); }  // from now on
 
   // Its exit code; -1 when it still runs after kPatience.
   int exit_code(const std::string& name);

@@ -35,7 +35,7 @@ Result<std::unique_ptr<RogueTensors>> RogueTensors::of(std::string_view manifest
 }
 
 Shape RogueTensors::between_stages() const {
-  return {config_.data.sequences, config_.model.positions, config_.model.dim};
+  return {config_.data.sequences, config_.model.positions, config_.model.wire_width()};
 }
 
 HostTensor RogueTensors::tokens() const {

@@ -48,6 +48,16 @@ TEST(FramesTest, OfAMemberHaveABoundByTheShapesOfItsStage) {
   }
 }
 
+TEST(FramesTest, OfAModelWithABoundaryAreAsWideAsWhatCrosses) {
+  const RunConfig config = small_config(RuleId::kDiloco, 3, 100);
+  StageSpec spec = split_model(config.model_spec(), 3, config.pipeline.layers_per_stage).value()[1], narrow = spec;
+  narrow.model.boundary = spec.model.dim / 2;
+  const auto allowed = [&](const StageSpec& of) { return frame_bytes_allowed(Gradient{}, config, of, 0); };
+  EXPECT_LT(allowed(narrow), allowed(spec));
+  spec.model.dim /= 2;
+  EXPECT_EQ(allowed(narrow), allowed(spec));
+}
+
 // A tile takes its whole bytes, so a tensor of two elements is smaller raw.
 TEST(FramesTest, ATinyActivationHasRoomWhateverItsCodec) {
   RunConfig config = small_config(RuleId::kDiloco, 3, 100);

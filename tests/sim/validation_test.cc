@@ -37,7 +37,7 @@ class AnchorSumExecutor final : public IntegerExecutor {
       computed.output.loss_sum = loss_of(sum);
       return computed;
     }
-    const Shape shape{sequences_of(input), spec().model.positions, spec().model.dim};
+    const Shape shape{sequences_of(input), spec().model.positions, spec().model.wire_width()};
     Buffer values(static_cast<std::size_t>(element_count(shape)) * sizeof(float));
     std::ranges::fill(values.as<float>(), sum);
     computed.activation = make_host_tensor(DType::kF32, shape, std::move(values));

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 
+#include "stages/torch_boundary.h"
 #include "stages/torch_executor.h"
 #include "stages/torch_family.h"
 #include "tests/stages/host_passes.h"
@@ -67,7 +68,7 @@ class GoldenTest : public ::testing::TestWithParam<FamilyModel> {
       const bool norm_weight = !parameter.decays && parameter.name.ends_with(".weight");
       for (std::int64_t i = 0; i < element_count(parameter.shape); ++i) {
         const double wave = std::sin(0.11 * static_cast<double>((i + 1) * (i + 1)) + 1.7 * static_cast<double>(k + 1));
-        const double value = parameter.decays ? 0.3 * wave : norm_weight ? 1 + 0.05 * wave : 0.05 * wave;
+        const double value = parameter.shape.size() == 2 ? 0.3 * wave : norm_weight ? 1 + 0.05 * wave : 0.05 * wave;
         weights[parameter.offset + static_cast<std::size_t>(i)] = static_cast<float>(value);
       }
     }
@@ -117,7 +118,7 @@ TEST_P(GoldenTest, Logits) {
   const TokenPlaces places = family.places(spec.model, 0, kT, at::TensorOptions().dtype(at::kFloat));
   at::Tensor x = columns;
   for (std::uint32_t number = 0; number < 3; ++number)
-    x = family.module(spec.model, number)(spec.model, x, places, part(number), nullptr);
+    x = run_part(spec.model, number, x, columns, places, part(number), nullptr);
   const at::Tensor logits = family.final_norm(spec.model, x, part(3)).matmul((*part(3).back()).t()).contiguous();
   ASSERT_EQ(static_cast<std::size_t>(logits.numel()), golden.logits.size());
   ASSERT_EQ(golden.logits.size(), static_cast<std::size_t>(kB * kT * kV));
@@ -151,7 +152,24 @@ TEST_P(GoldenTest, ThreeClippedOptimiserSteps) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, GoldenTest, ::testing::ValuesIn(family_models()), FamilyModel::name_of);
+FamilyModel with_boundary(const FamilyModel& model, std::uint32_t table) {
+  return {model.name + "_boundary", [change = model.change, table](ModelSpec& spec) {
+            change(spec);
+            spec.boundary = 8;
+            spec.boundary_table = table;
+            spec.cuts = {1};
+          }};
+}
+
+std::vector<FamilyModel> golden_models() {
+  std::vector<FamilyModel> models = family_models();
+  const FamilyModel gpt2 = models[0], llama = models[1];
+  models.push_back(with_boundary(gpt2, kD / 2));
+  models.push_back(with_boundary(llama, kD));
+  return models;
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, GoldenTest, ::testing::ValuesIn(golden_models()), FamilyModel::name_of);
 
 }  // namespace
 }  // namespace shoal

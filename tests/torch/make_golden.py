@@ -1,9 +1,9 @@
 """Writes golden_*.txt: each family in plain PyTorch, written from its papers and independently of the C++ code.
 
-Run with torch 2.11.0:  for m in gpt2 llama qwen2 qwen3; do python3 tests/torch/make_golden.py $m > tests/torch/golden_$m.txt; done
+Run with torch 2.11.0:  for m in gpt2 llama qwen2 qwen3 gpt2_boundary llama_boundary; do python3 tests/torch/make_golden.py $m > tests/torch/golden_$m.txt; done
 Weights: element i of the k-th tensor (order below, from 0) is scale * sin(0.11 * (i + 1)^2 + 1.7 * (k + 1)) in double, rounded to float32, where scale is
 0.3 for matrices and embeddings and 0.05 for biases; norm weights are 1 + 0.05 * sin(...). Token (b, t) is (7 t + 11 b + 3 t^2) mod V.
-The shapes are those of tests/torch/family_models.h.
+The shapes are those of tests/torch/family_models.h; with a boundary, of tests/torch/golden_test.cc.
 """
 import math
 import sys
@@ -12,17 +12,59 @@ import torch
 import torch.nn.functional as F
 
 D, LAYERS, HEADS, T, V, B = 32, 2, 4, 16, 29, 2
+K = 8  # of a boundary
 torch.manual_seed(0)
 torch.set_num_threads(1)
 
 
+class Boundary:
+    """Both halves of the cut in front of layer 1: K values of a token cross it."""
+
+    def __init__(self, width, places=False):
+        self.width, self.places = width, places  # of the token table
+
+    def down(self, layer):
+        if layer == 0:
+            yield "boundary.1.down", (K, D)
+
+    def up(self, layer):
+        if layer == 1:
+            yield "boundary.1.up", (D, K)
+            yield "boundary.1.table", (V, self.width)
+            if self.width < D:
+                yield "boundary.1.table_up", (D, self.width)
+            if self.places:
+                yield "boundary.1.places", (T, D)
+
+    def crossed(self, w, x, tokens, layer):
+        if layer != 1:
+            return x
+        y = torch.einsum("btd,kd,ek->bte", x, w["boundary.1.down"], w["boundary.1.up"])
+        known = F.one_hot(tokens, V).double() @ w["boundary.1.table"]
+        y = y + (known @ w["boundary.1.table_up"].T if self.width < D else known)
+        return y + w["boundary.1.places"] if self.places else y
+
+
+class NoBoundary:
+    def down(self, layer):
+        return ()
+
+    up = down
+
+    def crossed(self, w, x, tokens, layer):
+        return x
+
+
 class Gpt2:
-    @staticmethod
-    def names_and_shapes():
+    def __init__(self, boundary=NoBoundary()):
+        self.boundary = boundary
+
+    def names_and_shapes(self):
         yield "wte.weight", (V, D)
         yield "wpe.weight", (T, D)
         for i in range(LAYERS):
             p = f"h.{i}."
+            yield from self.boundary.up(i)
             yield p + "ln_1.weight", (D,)
             yield p + "ln_1.bias", (D,)
             yield p + "attn.c_attn.weight", (D, 3 * D)
@@ -35,15 +77,16 @@ class Gpt2:
             yield p + "mlp.c_fc.bias", (4 * D,)
             yield p + "mlp.c_proj.weight", (4 * D, D)
             yield p + "mlp.c_proj.bias", (D,)
+            yield from self.boundary.down(i)
         yield "ln_f.weight", (D,)
         yield "ln_f.bias", (D,)
         yield "lm_head.weight", (V, D)
 
-    @staticmethod
-    def logits(w, tokens):
+    def logits(self, w, tokens):
         x = w["wte.weight"][tokens] + w["wpe.weight"]
         for i in range(LAYERS):
             p = f"h.{i}."
+            x = self.boundary.crossed(w, x, tokens, i)
             y = F.layer_norm(x, (D,), w[p + "ln_1.weight"], w[p + "ln_1.bias"])
             q, k, v = (y @ w[p + "attn.c_attn.weight"] + w[p + "attn.c_attn.bias"]).split(D, dim=2)
             q, k, v = (z.view(B, T, HEADS, D // HEADS).transpose(1, 2) for z in (q, k, v))
@@ -63,14 +106,16 @@ def attended(q, k, v):
 
 
 class Llama:
-    def __init__(self, kv_heads=HEADS, width=D // HEADS, theta=10000.0, scaling=None, bias=False, qk_norm=False):
+    def __init__(self, kv_heads=HEADS, width=D // HEADS, theta=10000.0, scaling=None, bias=False, qk_norm=False, boundary=NoBoundary()):
         self.kv_heads, self.width, self.theta, self.scaling = kv_heads, width, theta, scaling
         self.bias, self.qk_norm, self.inner = bias, qk_norm, D + 4
+        self.boundary = boundary
 
     def names_and_shapes(self):
         yield "model.embed_tokens.weight", (V, D)
         for i in range(LAYERS):
             p = f"model.layers.{i}."
+            yield from self.boundary.up(i)
             yield p + "input_layernorm.weight", (D,)
             for name, heads in ("q", HEADS), ("k", self.kv_heads), ("v", self.kv_heads):
                 yield p + f"self_attn.{name}_proj.weight", (heads * self.width, D)
@@ -84,6 +129,7 @@ class Llama:
             yield p + "mlp.gate_proj.weight", (self.inner, D)
             yield p + "mlp.up_proj.weight", (self.inner, D)
             yield p + "mlp.down_proj.weight", (D, self.inner)
+            yield from self.boundary.down(i)
         yield "model.norm.weight", (D,)
         yield "lm_head.weight", (V, D)
 
@@ -113,6 +159,7 @@ class Llama:
         x = w["model.embed_tokens.weight"][tokens]
         for i in range(LAYERS):
             p = f"model.layers.{i}."
+            x = self.boundary.crossed(w, x, tokens, i)
             y = norm(x, w[p + "input_layernorm.weight"])
             parts = []
             for name, heads in ("q", HEADS), ("k", self.kv_heads), ("v", self.kv_heads):
@@ -137,6 +184,8 @@ MODELS = {
     "llama": Llama(kv_heads=HEADS // 2, scaling=(4, 1, 4, 8)),
     "qwen2": Llama(bias=True),
     "qwen3": Llama(kv_heads=HEADS // 2, width=6, theta=1000.0, qk_norm=True),
+    "gpt2_boundary": Gpt2(Boundary(D // 2, places=True)),
+    "llama_boundary": Llama(kv_heads=HEADS // 2, scaling=(4, 1, 4, 8), boundary=Boundary(D)),
 }
 
 
@@ -168,8 +217,8 @@ def main():
         print("gradient_norm", name, f"{p.grad.norm().item():.17g}")
     # Three steps of AdamW on the mean gradient of the same microbatch, clipped: the norm of each tensor afterwards. The key biases have
     # gradient 0 but for rounding (softmax does not see them); a large eps keeps AdamW from blowing that rounding up to full steps.
-    decay = [p for p in w.values() if p.dim() == 2]
-    plain = [p for p in w.values() if p.dim() == 1]
+    plain = [p for n, p in w.items() if p.dim() == 1 or n.endswith((".down", ".up", ".table_up"))]
+    decay = [p for p in w.values() if all(p is not other for other in plain)]
     groups = [{"params": decay, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}]
     optimiser = torch.optim.AdamW(groups, lr=0.01, betas=(0.9, 0.95), eps=1e-3)
     for step in range(3):

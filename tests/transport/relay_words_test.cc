@@ -13,10 +13,10 @@ Key32<Tag> key_of(std::uint8_t byte) {
   key.bytes.fill(byte);
   return key;
 }
-RelayToken token_of(std::uint8_t byte) {
-  RelayToken token;
-  token.fill(byte);
-  return token;
+RelayToken call_name_of(std::uint8_t byte) {
+  RelayToken call_name;
+  call_name.fill(byte);
+  return call_name;
 }
 std::string hex(ByteView bytes) { return hex_of(bytes.data(), bytes.size()); }
 std::string times(int count, const std::string& byte) {
@@ -31,7 +31,7 @@ RelayCall some_call() {
   call.run = key_of<RunIdTag>(0xa1);
   call.callee = key_of<PeerIdTag>(0xa2);
   call.caller = key_of<PeerIdTag>(0xa3);
-  call.token = token_of(0xa4);
+  call.call_name = call_name_of(0xa4);
   call.signature.fill(0xa5);
   return call;
 }
@@ -44,9 +44,9 @@ TEST(RelayWordsTest, TheirBytesAreThose) {
   EXPECT_EQ(hex(pack_relay_home(kRunHome)), "5348524c01040000" + times(64, "b1"));
   EXPECT_EQ(hex(pack_relay_call(some_call())), "5348524c01020100" + times(32, "a1") + times(32, "a2") +
                                                    times(32, "a3") + times(16, "a4") + times(64, "a5"));
-  EXPECT_EQ(hex(pack_relay_answer(token_of(0xc1))), "5348524c01030000" + times(16, "c1"));
+  EXPECT_EQ(hex(pack_relay_answer(call_name_of(0xc1))), "5348524c01030000" + times(16, "c1"));
   EXPECT_EQ(hex(pack_relay_verdict(RelayVerdict::kNoAnswer)), "5348525605000000");
-  EXPECT_EQ(hex(pack_relay_incoming({token_of(0xd1), Lane::kBulk, key_of<PeerIdTag>(0xd2)})),
+  EXPECT_EQ(hex(pack_relay_incoming({call_name_of(0xd1), Lane::kBulk, key_of<PeerIdTag>(0xd2)})),
             times(16, "d1") + "0100000000000000" + times(32, "d2"));
   EXPECT_EQ(hex(pack_relay_ping()), "5348524c70696e67");
   EXPECT_EQ(hex(pack_relay_list({{1, 2, 3}, std::vector<std::uint8_t>(64, 0xe1)})),
@@ -65,13 +65,13 @@ TEST(RelayWordsTest, WhatIsPackedIsRead) {
   const auto call = parse_relay_call(pack_relay_call(some_call()));
   ASSERT_TRUE(call.ok());
   EXPECT_EQ(hex(pack_relay_call(*call)), hex(pack_relay_call(some_call())));
-  EXPECT_EQ(*parse_relay_answer(pack_relay_answer(token_of(7))), token_of(7));
+  EXPECT_EQ(*parse_relay_answer(pack_relay_answer(call_name_of(7))), call_name_of(7));
   for (std::size_t code = 0; code < kRelayVerdicts; ++code) {
     const auto verdict = static_cast<RelayVerdict>(code);
     EXPECT_EQ(*parse_relay_verdict(pack_relay_verdict(verdict)), verdict);
     EXPECT_NE(name_of(verdict), "?");
   }
-  const auto incoming = parse_relay_incoming(pack_relay_incoming({token_of(8), Lane::kBulk, kHome.key}));
+  const auto incoming = parse_relay_incoming(pack_relay_incoming({call_name_of(8), Lane::kBulk, kHome.key}));
   ASSERT_TRUE(incoming.ok());
   EXPECT_EQ(incoming->lane, Lane::kBulk);
   EXPECT_EQ(incoming->caller, kHome.key);
@@ -95,9 +95,9 @@ TEST(RelayWordsTest, EveryWordIsReadWholeOrNotAtAll) {
   };
   only_whole(pack_relay_home(kHome), [](ByteView b) { return parse_relay_home(b).ok(); });
   only_whole(pack_relay_call(some_call()), [](ByteView b) { return parse_relay_call(b).ok(); });
-  only_whole(pack_relay_answer(token_of(1)), [](ByteView b) { return parse_relay_answer(b).ok(); });
+  only_whole(pack_relay_answer(call_name_of(1)), [](ByteView b) { return parse_relay_answer(b).ok(); });
   only_whole(pack_relay_verdict(RelayVerdict::kRate), [](ByteView b) { return parse_relay_verdict(b).ok(); });
-  only_whole(pack_relay_incoming({token_of(1), Lane::kControl, kHome.key}),
+  only_whole(pack_relay_incoming({call_name_of(1), Lane::kControl, kHome.key}),
              [](ByteView b) { return parse_relay_incoming(b).ok(); });
   for (std::size_t size = 0; size <= 64; ++size)
     EXPECT_FALSE(parse_relay_list(std::vector<std::uint8_t>(size)).ok()) << size;
@@ -120,15 +120,15 @@ TEST(RelayWordsTest, WhatNoWriterMakesIsRefused) {
   EXPECT_EQ(code_of(changed(call, 7, 1)), ErrorCode::kMalformed);
   EXPECT_FALSE(parse_relay_home(changed(pack_relay_home(kHome), 6, 1)).ok());      // a lane
   EXPECT_FALSE(parse_relay_home(changed(pack_relay_home(kRunHome), 71, 0)).ok());  // another key than the run's
-  EXPECT_FALSE(parse_relay_verdict(pack_relay_answer(token_of(1)).slice(0, 8)).ok());
+  EXPECT_FALSE(parse_relay_verdict(pack_relay_answer(call_name_of(1)).slice(0, 8)).ok());
   EXPECT_FALSE(parse_relay_verdict(changed(pack_relay_verdict(RelayVerdict::kRate), 4, 8)).ok());
   EXPECT_FALSE(parse_relay_verdict(changed(pack_relay_verdict(RelayVerdict::kRate), 7, 1)).ok());
 }
 
-// Whoever chose a token that begins as a ping would have its callee read everything behind it out of step.
-TEST(RelayWordsTest, NoTokenBeginsAsAPing) {
+// A caller whose name of a call begins as a ping would have its callee read everything behind it out of step.
+TEST(RelayWordsTest, NoNameOfACallBeginsAsAPing) {
   std::vector<std::uint8_t> call = changed(pack_relay_call(some_call()), 0, 'S');
-  std::vector<std::uint8_t> incoming = changed(pack_relay_incoming({token_of(1), Lane::kControl, kHome.key}), 0, 0);
+  std::vector<std::uint8_t> incoming = changed(pack_relay_incoming({call_name_of(1), Lane::kControl, kHome.key}), 0, 0);
   const Bytes ping = pack_relay_ping();
   std::copy_n(ping.data(), ping.size(), call.begin() + 104);
   std::copy_n(ping.data(), ping.size(), incoming.begin());

@@ -29,9 +29,9 @@ std::vector<RelayConnection> RelayBook::without(const RunId& run) {
       if (!lists(peer)) ended.push_back(home);
   for (auto& [caller, line] : lines_) {
     if (line.run != run) continue;
-    const bool stays = lists(line.callee) && (lists(line.caller) || !line.listed);
+    const bool stays = lists(line.callee) && (lists(line.caller) || !line.on_list);
     if (!stays) ended.insert(ended.end(), {caller, line.answerer});
-    line.listed |= lists(line.caller);
+    line.on_list |= lists(line.caller);
   }
   std::erase(ended, 0u);
   return ended;
@@ -62,20 +62,20 @@ RelayBook::Registered RelayBook::register_home(RelayConnection connection, const
   return {verdict, std::exchange(run.teller, connection)};
 }
 
-RelayVerdict RelayBook::room_for(const RelayCall& call, bool listed, const std::string& party) const {
+RelayVerdict RelayBook::room_for(const RelayCall& call, bool on_list, const std::string& party) const {
   std::size_t of_caller = 0, of_callee = 0, strangers = 0, of_party = 0;
   for (const auto& [connection, line] : lines_) {
     if (line.run == call.run) {
       of_caller += line.caller == call.caller || line.callee == call.caller ? 1 : 0;
       of_callee += line.caller == call.callee || line.callee == call.callee ? 1 : 0;
     }
-    strangers += line.listed ? 0 : 1;
-    of_party += !line.listed && line.party == party ? 1 : 0;
+    strangers += line.on_list ? 0 : 1;
+    of_party += !line.on_list && line.party == party ? 1 : 0;
   }
   const PeerId& open = runs_.at(call.run).open;
   const bool full = lines_.size() >= kRelayLanesMax || (of_caller >= kRelayLanesPerMemberMax && call.caller != open) ||
                     (of_callee >= kRelayLanesPerMemberMax && call.callee != open) ||
-                    (!listed && (strangers >= kRelayStrangerLanesMax || of_party >= kRelayStrangerLanesPerPartyMax));
+                    (!on_list && (strangers >= kRelayStrangerLanesMax || of_party >= kRelayStrangerLanesPerPartyMax));
   return full ? RelayVerdict::kTooMany : RelayVerdict::kJoined;
 }
 
@@ -83,12 +83,12 @@ RelayVerdict RelayBook::may_call(const RelayCall& call, const std::string& party
   const auto found = runs_.find(call.run);
   if (found == runs_.end()) return RelayVerdict::kRunUnknown;
   const Run& run = found->second;
-  const bool listed = run.lists(call.caller);
-  if (call.caller == call.callee || !run.lists(call.callee) || (!listed && call.callee != run.open))
+  const bool on_list = run.lists(call.caller);
+  if (call.caller == call.callee || !run.lists(call.callee) || (!on_list && call.callee != run.open))
     return RelayVerdict::kNotListed;
   if (!run.homes.contains(call.callee)) return RelayVerdict::kNotRegistered;
-  if (tokens_.contains(call.token)) return RelayVerdict::kMalformed;
-  return room_for(call, listed, party);
+  if (tokens_.contains(call.call_name)) return RelayVerdict::kMalformed;
+  return room_for(call, on_list, party);
 }
 
 RelayBook::Called RelayBook::call(RelayConnection connection, const RelayCall& call, const std::string& party,
@@ -96,19 +96,19 @@ RelayBook::Called RelayBook::call(RelayConnection connection, const RelayCall& c
   const RelayVerdict verdict = may_call(call, party);
   if (verdict != RelayVerdict::kJoined) return {verdict};
   const Run& run = runs_.at(call.run);
-  const bool listed = run.lists(call.caller);
+  const bool on_list = run.lists(call.caller);
   AddressPace& callees = call.callee == run.open ? open_callees_ : callees_;
   // Keys cost a stranger nothing: its address counts. A caller that comes too often takes nothing of the callee's.
-  if (!pairs_.take(text_of(call.callee) + (listed ? text_of(call.caller) : party), now) ||
+  if (!pairs_.take(text_of(call.callee) + (on_list ? text_of(call.caller) : party), now) ||
       !callees.take(text_of(call.callee), now))
     return {RelayVerdict::kRate};
-  tokens_.insert(call.token);
-  tokens_in_order_.push_back(call.token);
+  tokens_.insert(call.call_name);
+  tokens_in_order_.push_back(call.call_name);
   if (tokens_in_order_.size() > kRelayTokensKept) {
     tokens_.erase(tokens_in_order_.front());
     tokens_in_order_.pop_front();
   }
-  lines_[connection] = {call.run, call.caller, call.callee, call.lane, listed, party, told, now + kRelayAnswerTime, 0};
+  lines_[connection] = {call.run, call.caller, call.callee, call.lane, on_list, party, told, now + kRelayAnswerTime, 0};
   waiting_[told] = connection;
   return {verdict, run.homes.at(call.callee)};
 }

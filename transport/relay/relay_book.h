@@ -23,7 +23,7 @@ using RelayConnection = std::uint64_t;  // never 0, never used again
 inline constexpr std::size_t kRelayRunsMax = 8, kRelayRunsPerPartyMax = 4;
 inline constexpr std::size_t kRelayHomesMax = 256;                               // of a run
 inline constexpr std::size_t kRelayLanesMax = 128, kRelayLanesPerMemberMax = 8;  // calls that wait are some too
-// Of callers that are not on the list, whom the run's own key alone is called by.
+// Lanes of callers that are not on the list: they call the run's own key alone.
 inline constexpr std::size_t kRelayStrangerLanesMax = 64, kRelayStrangerLanesPerPartyMax = 16;
 inline constexpr Duration kRelayAnswerTime = 5s;       // from a call to its answer
 inline constexpr Duration kRelayRunGrace = 60s;        // a run is kept without the connection that told of it
@@ -88,13 +88,13 @@ class RelayBook {
     RunId run;
     PeerId caller, callee;
     Lane lane;
-    bool listed;  // the caller was, at some time
+    bool on_list;  // the caller was, at some time
     std::string party;
     RelayToken told;
     TimePoint until;
     RelayConnection answerer = 0;  // 0: it waits
   };
-  RelayVerdict room_for(const RelayCall& call, bool listed, const std::string& party) const;
+  RelayVerdict room_for(const RelayCall& call, bool on_list, const std::string& party) const;
   std::vector<RelayConnection> without(const RunId& run);  // those of the run's that nobody on it has any more
 
   std::map<RunId, Run> runs_;

@@ -2,7 +2,7 @@
 // The connections of a relay: each says what it wants in one word, the book decides, and the bytes of what was joined
 // are carried in the order of the shares. Every socket is in one epoll, by edges, under its connection's number.
 //
-// Thread: the relay's.   Borrows: the epoll.   Bounds: relay_book.h, relay_server.h.
+// Thread: the relay's.   Borrows: the epoll.   Bounds: relay_book.h, relay.h.
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -12,8 +12,8 @@
 #include "transport/address_pace.h"
 #include "transport/crowd.h"
 #include "transport/relay/byte_shares.h"
+#include "transport/relay/relay.h"
 #include "transport/relay/relay_book.h"
-#include "transport/relay/relay_server.h"
 #include "transport/relay/relay_socket.h"
 #include "transport/token_bucket.h"
 
@@ -66,7 +66,7 @@ class RelayDesk {
   static bool is_registered(const Connection& c) { return c.stage >= Stage::kHome && c.stage <= Stage::kList; }
 
   void advance(RelayConnection id, TimePoint now);
-  // Of a whole word. False: the connection is over.
+  // What a whole word asks for. False: the connection is over.
   bool on_word(RelayConnection id, Connection& c, TimePoint now);
   bool on_preamble(RelayConnection id, Connection& c, TimePoint now);
   bool on_home(RelayConnection id, Connection& c, TimePoint now);

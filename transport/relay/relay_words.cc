@@ -127,18 +127,18 @@ Bytes call_text(const RelayCall& call) {
   to.bytes(call.run.bytes);
   to.bytes(call.callee.bytes);
   to.bytes(call.caller.bytes);
-  to.bytes(call.token);
+  to.bytes(call.call_name);
   to.put(static_cast<std::uint8_t>(call.lane));
   return std::move(to).take();
 }
 
 Bytes pack_relay_call(const RelayCall& call) {
-  SHOAL_CHECK(!begins(call.token, kPing));
+  SHOAL_CHECK(!begins(call.call_name, kPing));
   ByteWriter to = preamble(RelayKind::kCall, call.lane);
   to.bytes(call.run.bytes);
   to.bytes(call.callee.bytes);
   to.bytes(call.caller.bytes);
-  to.bytes(call.token);
+  to.bytes(call.call_name);
   to.bytes(call.signature);
   return std::move(to).take();
 }
@@ -152,15 +152,15 @@ Result<RelayCall> parse_relay_call(ByteView bytes) {
   take(from, call.run.bytes);
   take(from, call.callee.bytes);
   take(from, call.caller.bytes);
-  take(from, call.token);
+  take(from, call.call_name);
   take(from, call.signature);
-  if (begins(call.token, kPing)) return malformed("a token like a ping");
+  if (begins(call.call_name, kPing)) return malformed("a call_name like a ping");
   return call;
 }
 
-Bytes pack_relay_answer(const RelayToken& token) {
+Bytes pack_relay_answer(const RelayToken& call_name) {
   ByteWriter to = preamble(RelayKind::kAnswer, Lane::kControl);
-  to.bytes(token);
+  to.bytes(call_name);
   return std::move(to).take();
 }
 
@@ -168,9 +168,9 @@ Result<RelayToken> parse_relay_answer(ByteView bytes) {
   ByteReader from(bytes);
   SHOAL_ASSIGN(const RelayPreamble head, open_word(from, bytes));
   if (head.kind != RelayKind::kAnswer) return malformed("no answer");
-  RelayToken token{};
-  take(from, token);
-  return token;
+  RelayToken call_name{};
+  take(from, call_name);
+  return call_name;
 }
 
 Bytes pack_relay_verdict(RelayVerdict verdict) {
@@ -188,9 +188,9 @@ Result<RelayVerdict> parse_relay_verdict(ByteView bytes) {
 }
 
 Bytes pack_relay_incoming(const RelayIncoming& incoming) {
-  SHOAL_CHECK(!begins(incoming.token, kPing));
+  SHOAL_CHECK(!begins(incoming.call_name, kPing));
   ByteWriter to;
-  to.bytes(incoming.token);
+  to.bytes(incoming.call_name);
   to.put(static_cast<std::uint64_t>(incoming.lane));
   to.bytes(incoming.caller.bytes);
   return std::move(to).take();
@@ -200,10 +200,10 @@ Result<RelayIncoming> parse_relay_incoming(ByteView bytes) {
   SHOAL_TRY(check_size(bytes, kRelayIncomingBytes, "a call"));
   RelayIncoming incoming;
   ByteReader from(bytes);
-  take(from, incoming.token);
+  take(from, incoming.call_name);
   const auto lane = from.get<std::uint64_t>();
   take(from, incoming.caller.bytes);
-  if (lane > static_cast<std::uint64_t>(Lane::kBulk) || begins(incoming.token, kPing)) return malformed("no call");
+  if (lane > static_cast<std::uint64_t>(Lane::kBulk) || begins(incoming.call_name, kPing)) return malformed("no call");
   incoming.lane = static_cast<Lane>(lane);
   return incoming;
 }

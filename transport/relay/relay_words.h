@@ -1,6 +1,7 @@
 #pragma once
 // What is said on a TCP connection to a relay before it carries anything: fixed-width words, integers little-endian.
-// Whoever dials begins with a preamble, and what is behind it follows from its kind (byte table: docs/WIRE.md, Relays):
+// The end that dials begins with a preamble, and what is behind it follows from its kind (byte table: docs/WIRE.md,
+// Relays):
 //
 //   register  run, key      <- nonce       signature of home_text()   <- verdict   then calls come, pings go both ways
 //   run       the same by the run's key    of run_text()              <- verdict   then the PeerId that strangers may
@@ -61,7 +62,7 @@ Result<RelayPreamble> parse_relay_preamble(ByteView bytes);
 // Bytes of the whole word that begins so.
 std::size_t relay_word_bytes(RelayKind kind);
 
-// Who wants to be called here, or (kRun) who tells which run is served here.
+// A process that wants to be called here, or (kRun) that tells which run is served here.
 struct RelayHome {
   RelayKind kind = RelayKind::kRegister;  // or kRun
   RunId run;
@@ -76,7 +77,7 @@ struct RelayCall {
   Lane lane = Lane::kControl;
   RunId run;
   PeerId callee, caller;
-  RelayToken token{};  // drawn by the caller: a relay takes a call once. It does not begin as a ping does
+  RelayToken call_name{};  // drawn by the caller: a relay takes a call once. It does not begin as a ping does
   Signature signature{};
 };
 Bytes call_text(const RelayCall& call);  // what the caller signs: all of it but the signature
@@ -84,7 +85,7 @@ Bytes pack_relay_call(const RelayCall& call);
 Result<RelayCall> parse_relay_call(ByteView bytes);
 
 // The token of a RelayIncoming.
-Bytes pack_relay_answer(const RelayToken& token);
+Bytes pack_relay_answer(const RelayToken& call_name);
 Result<RelayToken> parse_relay_answer(ByteView bytes);
 
 Bytes pack_relay_verdict(RelayVerdict verdict);
@@ -93,7 +94,7 @@ Result<RelayVerdict> parse_relay_verdict(ByteView bytes);
 // Relay -> a registration: somebody calls. To be answered with the token on a connection of its own, which only the
 // callee can do: the relay drew it, and it is not the caller's.
 struct RelayIncoming {
-  RelayToken token{};
+  RelayToken call_name{};
   Lane lane = Lane::kControl;
   PeerId caller;  // as the relay has it, which proves nothing
 };

@@ -34,13 +34,13 @@ struct RelayStats {
   std::uint64_t refused() const;                         // all but kJoined
 };
 
-class RelayServer {
+class Relay {
  public:
   // Port 0: any free one. ERRORS: kInput, kIo (the address; HINT).
-  static Result<std::unique_ptr<RelayServer>> start(const HostPort& listen, const RelayOptions& options);
-  ~RelayServer();
-  RelayServer(const RelayServer&) = delete;
-  RelayServer& operator=(const RelayServer&) = delete;
+  static Result<std::unique_ptr<Relay>> start(const HostPort& listen, const RelayOptions& options);
+  ~Relay();
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
 
   const HostPort& listening_at() const { return listening_at_; }
   // From now on this run is served, for these members; `open` may be called by strangers. Replaces what was said of the
@@ -50,7 +50,7 @@ class RelayServer {
 
  private:
   class Thread;
-  RelayServer(HostPort listening_at, std::unique_ptr<Thread> thread);
+  Relay(HostPort listening_at, std::unique_ptr<Thread> thread);
   const HostPort listening_at_;
   const std::unique_ptr<Thread> thread_;
 };

@@ -1,4 +1,4 @@
-#include "transport/relay/relay_server.h"
+#include "transport/relay/relay.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -25,7 +25,7 @@ constexpr std::uint64_t kListener = ~0ull, kWake = ~1ull;  // beside the numbers
 
 std::uint64_t RelayStats::refused() const { return std::accumulate(verdicts.begin() + 1, verdicts.end(), 0ull); }
 
-class RelayServer::Thread {
+class Relay::Thread {
  public:
   static Result<std::unique_ptr<Thread>> start(Descriptor listener, const RelayOptions& options) {
     Descriptor epoll(::epoll_create1(EPOLL_CLOEXEC)), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -143,21 +143,21 @@ class RelayServer::Thread {
   std::thread thread_;              // last: it uses all of them
 };
 
-Result<std::unique_ptr<RelayServer>> RelayServer::start(const HostPort& listen, const RelayOptions& options) {
+Result<std::unique_ptr<Relay>> Relay::start(const HostPort& listen, const RelayOptions& options) {
   SHOAL_ASSIGN(Descriptor listener, listen_at(listen));
   const auto place = own_place(listener);
   if (!place) return error_of_errno("listen on", listen.text(), errno);
   SHOAL_ASSIGN(std::unique_ptr<Thread> thread, Thread::start(std::move(listener), options));
-  return std::unique_ptr<RelayServer>(new RelayServer(*place, std::move(thread)));
+  return std::unique_ptr<Relay>(new Relay(*place, std::move(thread)));
 }
 
-RelayServer::RelayServer(HostPort listening_at, std::unique_ptr<Thread> thread)
+Relay::Relay(HostPort listening_at, std::unique_ptr<Thread> thread)
     : listening_at_(std::move(listening_at)), thread_(std::move(thread)) {}
-RelayServer::~RelayServer() = default;
+Relay::~Relay() = default;
 
-void RelayServer::follow(const RunId& run, const PeerId& open, std::vector<PeerId> members) {
+void Relay::follow(const RunId& run, const PeerId& open, std::vector<PeerId> members) {
   thread_->follow(run, open, std::move(members));
 }
-RelayStats RelayServer::stats() const { return thread_->stats(); }
+RelayStats Relay::stats() const { return thread_->stats(); }
 
 }  // namespace shoal

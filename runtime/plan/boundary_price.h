@@ -1,0 +1,23 @@
+#pragma once
+// What a narrow boundary was seen to cost of the loss, and what a run's is expected to. Pure; thread-safe.
+//
+// A price is a part of the validation loss, over that of the model that sends all of its width after as many tokens,
+// both with int8 both ways. The figures are those of `bench/grid convergence --boundary` (docs/RESULTS.md): two models
+// of four stages in one process, trained from nothing. What was measured below the plain model's loss costs nothing.
+// Between the measured shares k / d the price goes in straight lines over their logarithms; beyond them as at the ends.
+#include <optional>
+#include <string>
+
+#include "runtime/config/config.h"
+
+namespace shoal {
+
+struct BoundaryPrice {
+  double price = 0;    // 0.03 is 3 %
+  std::string beyond;  // in what the run differs from all that was measured; empty: in nothing
+};
+
+// None: the model has no boundary, or the executor learns nothing. REQUIRES: a checked configuration.
+std::optional<BoundaryPrice> boundary_price(const RunConfig& config);
+
+}  // namespace shoal
