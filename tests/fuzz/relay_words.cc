@@ -29,13 +29,13 @@ std::vector<Bytes> seeds() {
   RelayCall call;
   call.lane = Lane::kBulk;
   call.callee.bytes.fill(1);
-  call.token.fill(2);
+  call.call_name.fill(2);
   RelayIncoming incoming;
-  incoming.token.fill(3);
+  incoming.call_name.fill(3);
   return {pack_relay_home({RelayKind::kRegister, {}, call.callee}),
           pack_relay_home({RelayKind::kRun, {}, {}}),
           pack_relay_call(call),
-          pack_relay_answer(call.token),
+          pack_relay_answer(call.call_name),
           pack_relay_verdict(RelayVerdict::kRate),
           pack_relay_incoming(incoming),
           pack_relay_list({{1, 2, 3}, std::vector<std::uint8_t>(64, 4)})};

@@ -34,16 +34,16 @@ class RelayBookTest : public testing::Test {
     call.run = run(7);
     call.caller = caller;
     call.callee = callee;
-    call.token.fill(1);
-    for (std::size_t i = 0; i < 8; ++i) call.token[i] = static_cast<std::uint8_t>(calls_ >> (8 * i));
+    call.call_name.fill(1);
+    for (std::size_t i = 0; i < 8; ++i) call.call_name[i] = static_cast<std::uint8_t>(calls_ >> (8 * i));
     ++calls_;
     return call;
   }
   RelayToken told(RelayConnection connection) const {
-    RelayToken token{};
-    token.fill(0x80);
-    for (std::size_t i = 0; i < 8; ++i) token[i] = static_cast<std::uint8_t>(connection >> (8 * i));
-    return token;
+    RelayToken name{};
+    name.fill(0x80);
+    for (std::size_t i = 0; i < 8; ++i) name[i] = static_cast<std::uint8_t>(connection >> (8 * i));
+    return name;
   }
   RelayVerdict call(RelayConnection connection, const PeerId& caller, const PeerId& callee, TimePoint now = kStart,
                     const std::string& party = kHere) {

@@ -154,7 +154,7 @@ Result<RelayCall> parse_relay_call(ByteView bytes) {
   take(from, call.caller.bytes);
   take(from, call.call_name);
   take(from, call.signature);
-  if (begins(call.call_name, kPing)) return malformed("a call_name like a ping");
+  if (begins(call.call_name, kPing)) return malformed("a name like a ping");
   return call;
 }
 

@@ -1,4 +1,4 @@
-#include "transport/relay/relay_server.h"
+#include "transport/relay/relay.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -19,7 +19,7 @@ constexpr int kPatienceS = 20;
 // Blocking, on loopback.
 class Dialled {
  public:
-  explicit Dialled(const RelayServer& relay) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit Dialled(const Relay& relay) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_port = htons(relay.listening_at().port);
@@ -69,9 +69,9 @@ class Dialled {
   Descriptor socket_;
 };
 
-class RelayServerTest : public testing::Test {
+class RelayTest : public testing::Test {
  protected:
-  explicit RelayServerTest(RelayOptions options = {}) : relay(RelayServer::start({"127.0.0.1", 0}, options).value()) {
+  explicit RelayTest(RelayOptions options = {}) : relay(Relay::start({"127.0.0.1", 0}, options).value()) {
     relay->follow(run, launch.id(), {a.id(), b.id()});
     EXPECT_TRUE(until([](const RelayStats& now) { return now.runs == 1; }));
   }
@@ -100,7 +100,7 @@ class RelayServerTest : public testing::Test {
     call.run = run;
     call.callee = callee;
     call.caller = caller.id();
-    fill_randomly(call.token);
+    fill_randomly(call.call_name);
     call.signature = caller.sign(call_text(call));
     return call;
   }
@@ -108,7 +108,7 @@ class RelayServerTest : public testing::Test {
   // Both ends of a lane that is joined.
   void join(Dialled& home, Dialled& caller, Dialled& callee) {
     caller.say(pack_relay_call(call_of(a, b.id())));
-    callee.say(pack_relay_answer(incoming_at(home).token));
+    callee.say(pack_relay_answer(incoming_at(home).call_name));
     ASSERT_EQ(caller.verdict(), RelayVerdict::kJoined);
     ASSERT_EQ(callee.verdict(), RelayVerdict::kJoined);
   }
@@ -119,10 +119,10 @@ class RelayServerTest : public testing::Test {
   const KeyPair run_key = KeyPair::generate(), launch = KeyPair::generate();
   const KeyPair a = KeyPair::generate(), b = KeyPair::generate(), stranger = KeyPair::generate();
   const RunId run{run_key.id().bytes};
-  std::unique_ptr<RelayServer> relay;
+  std::unique_ptr<Relay> relay;
 };
 
-TEST_F(RelayServerTest, CarriesBytesBothWaysUnaltered) {
+TEST_F(RelayTest, CarriesBytesBothWaysUnaltered) {
   Dialled home(*relay), caller(*relay), callee(*relay);
   ASSERT_EQ(register_at(home, b), RelayVerdict::kJoined);
   const RelayCall call = call_of(a, b.id(), Lane::kBulk);
@@ -130,8 +130,8 @@ TEST_F(RelayServerTest, CarriesBytesBothWaysUnaltered) {
   const RelayIncoming incoming = incoming_at(home);
   EXPECT_EQ(incoming.caller, a.id());
   EXPECT_EQ(incoming.lane, Lane::kBulk);
-  EXPECT_NE(incoming.token, call.token);  // or a caller could answer itself, and have a way through for nothing
-  callee.say(pack_relay_answer(incoming.token));
+  EXPECT_NE(incoming.call_name, call.call_name);  // or a caller could answer itself, and have a way through for nothing
+  callee.say(pack_relay_answer(incoming.call_name));
   ASSERT_EQ(caller.verdict(), RelayVerdict::kJoined);
   ASSERT_EQ(callee.verdict(), RelayVerdict::kJoined);
   std::vector<std::uint8_t> bytes(8u << 20);
@@ -146,17 +146,17 @@ TEST_F(RelayServerTest, CarriesBytesBothWaysUnaltered) {
   EXPECT_TRUE(until([&](const RelayStats& now) { return now.carried_bytes == 2 * bytes.size() && now.pairs == 1; }));
 }
 
-TEST_F(RelayServerTest, BytesBehindACallAreTheOtherEnds) {
+TEST_F(RelayTest, BytesBehindACallAreTheOtherEnds) {
   Dialled home(*relay), caller(*relay), callee(*relay);
   ASSERT_EQ(register_at(home, b), RelayVerdict::kJoined);
   caller.say(pack_relay_call(call_of(a, b.id())));
   caller.say(pack_relay_ping());  // before the verdict: it stays whole
-  callee.say(pack_relay_answer(incoming_at(home).token));
+  callee.say(pack_relay_answer(incoming_at(home).call_name));
   ASSERT_EQ(callee.verdict(), RelayVerdict::kJoined);
   EXPECT_TRUE(is_relay_ping(callee.hear(kRelayPingBytes)));
 }
 
-TEST_F(RelayServerTest, ForgedAndReplayedWordsAreRefused) {
+TEST_F(RelayTest, ForgedAndReplayedWordsAreRefused) {
   Dialled home(*relay);
   ASSERT_EQ(register_at(home, b), RelayVerdict::kJoined);
   {
@@ -178,7 +178,7 @@ TEST_F(RelayServerTest, ForgedAndReplayedWordsAreRefused) {
   }
   const RelayCall call = call_of(a, b.id());
   RelayCall forged = call;
-  forged.token[3] ^= 1;
+  forged.call_name[3] ^= 1;
   Dialled caller(*relay), again(*relay), changed(*relay);
   changed.say(pack_relay_call(forged));
   EXPECT_EQ(changed.verdict(), RelayVerdict::kNotListed);
@@ -190,19 +190,19 @@ TEST_F(RelayServerTest, ForgedAndReplayedWordsAreRefused) {
   EXPECT_TRUE(until([](const RelayStats& now) { return now.refused() == 5 && now.homes == 1; }));
 }
 
-TEST_F(RelayServerTest, ACallThatNobodyAnswersIsToldSo) {
+TEST_F(RelayTest, ACallThatNobodyAnswersIsToldSo) {
   Dialled home(*relay), caller(*relay);
   ASSERT_EQ(register_at(home, b), RelayVerdict::kJoined);
   caller.say(pack_relay_call(call_of(a, b.id())));
   EXPECT_EQ(caller.verdict(), RelayVerdict::kNoAnswer);
   Dialled late(*relay), none(*relay);
-  late.say(pack_relay_answer(incoming_at(home).token));
+  late.say(pack_relay_answer(incoming_at(home).call_name));
   EXPECT_EQ(late.verdict(), RelayVerdict::kNoAnswer);
   none.say(pack_relay_call(call_of(b, a.id())));
   EXPECT_EQ(none.verdict(), RelayVerdict::kNotRegistered);
 }
 
-TEST_F(RelayServerTest, AFloodOfCallsLeavesTheCalleeToOthers) {
+TEST_F(RelayTest, AFloodOfCallsLeavesTheCalleeToOthers) {
   Dialled home(*relay);
   ASSERT_EQ(register_at(home, b), RelayVerdict::kJoined);
   std::size_t refused = 0;
@@ -223,12 +223,12 @@ TEST_F(RelayServerTest, AFloodOfCallsLeavesTheCalleeToOthers) {
     if (incoming->caller != launch.id())
       incoming.reset();
     else
-      callee.say(pack_relay_answer(incoming->token));
+      callee.say(pack_relay_answer(incoming->call_name));
   }
   EXPECT_EQ(caller.verdict(), RelayVerdict::kJoined);
 }
 
-TEST_F(RelayServerTest, WhoSaysNothingIsBoundedByItsAddress) {
+TEST_F(RelayTest, WhoSaysNothingIsBoundedByItsAddress) {
   std::vector<std::unique_ptr<Dialled>> silent;
   for (std::size_t i = 0; i < kRelayHalfOpenPerPartyMax + 20; ++i) silent.push_back(std::make_unique<Dialled>(*relay));
   EXPECT_TRUE(until([](const RelayStats& now) {
@@ -241,7 +241,7 @@ TEST_F(RelayServerTest, WhoSaysNothingIsBoundedByItsAddress) {
   EXPECT_TRUE(silent.back()->is_over() || silent.back()->verdict());
 }
 
-TEST_F(RelayServerTest, GarbageEndsItsConnectionAlone) {
+TEST_F(RelayTest, GarbageEndsItsConnectionAlone) {
   Dialled home(*relay), caller(*relay), callee(*relay);
   ASSERT_EQ(register_at(home, b), RelayVerdict::kJoined);
   join(home, caller, callee);
@@ -265,7 +265,7 @@ TEST_F(RelayServerTest, GarbageEndsItsConnectionAlone) {
   EXPECT_TRUE(is_relay_ping(callee.hear(kRelayPingBytes)));
 }
 
-TEST_F(RelayServerTest, WhereAnEndStallsTheOtherIsNotReadAnyMore) {
+TEST_F(RelayTest, WhereAnEndStallsTheOtherIsNotReadAnyMore) {
   Dialled home(*relay), caller(*relay), callee(*relay), caller2(*relay), callee2(*relay);
   ASSERT_EQ(register_at(home, b), RelayVerdict::kJoined);
   join(home, caller, callee);
@@ -276,7 +276,7 @@ TEST_F(RelayServerTest, WhereAnEndStallsTheOtherIsNotReadAnyMore) {
   EXPECT_EQ(callee.hear(left).size(), left);  // and nothing was lost
 }
 
-TEST_F(RelayServerTest, ADeadEndEndsTheOther) {
+TEST_F(RelayTest, ADeadEndEndsTheOther) {
   Dialled home(*relay), caller(*relay), callee(*relay);
   ASSERT_EQ(register_at(home, b), RelayVerdict::kJoined);
   join(home, caller, callee);
@@ -287,7 +287,7 @@ TEST_F(RelayServerTest, ADeadEndEndsTheOther) {
   EXPECT_TRUE(until([](const RelayStats& now) { return now.pairs == 0 && now.homes == 1; }));
 }
 
-TEST_F(RelayServerTest, WhoLeavesTheListIsCutOff) {
+TEST_F(RelayTest, WhoLeavesTheListIsCutOff) {
   Dialled home(*relay), caller(*relay), callee(*relay);
   ASSERT_EQ(register_at(home, b), RelayVerdict::kJoined);
   join(home, caller, callee);
@@ -298,15 +298,15 @@ TEST_F(RelayServerTest, WhoLeavesTheListIsCutOff) {
   EXPECT_TRUE(until([](const RelayStats& now) { return now.pairs == 0 && now.homes == 0; }));
 }
 
-TEST_F(RelayServerTest, OnlyItsOwnRunsAreServedUnlessAnyIs) {
+TEST_F(RelayTest, OnlyItsOwnRunsAreServedUnlessAnyIs) {
   Dialled teller(*relay);
   teller.say(pack_relay_home({RelayKind::kRun, run, run_key.id()}));
   EXPECT_EQ(teller.verdict(), RelayVerdict::kRunUnknown);
 }
 
-class OpenRelayTest : public RelayServerTest {
+class OpenRelayTest : public RelayTest {
  protected:
-  OpenRelayTest() : RelayServerTest({.bytes_per_second = 0, .any_run = true}) {}
+  OpenRelayTest() : RelayTest({.bytes_per_second = 0, .any_run = true}) {}
 
   const KeyPair other_key = KeyPair::generate();
   const RunId other{other_key.id().bytes};
