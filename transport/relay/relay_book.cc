@@ -87,7 +87,7 @@ RelayVerdict RelayBook::may_call(const RelayCall& call, const std::string& party
   if (call.caller == call.callee || !run.lists(call.callee) || (!on_list && call.callee != run.open))
     return RelayVerdict::kNotListed;
   if (!run.homes.contains(call.callee)) return RelayVerdict::kNotRegistered;
-  if (tokens_.contains(call.call_name)) return RelayVerdict::kMalformed;
+  if (names_.contains(call.call_name)) return RelayVerdict::kMalformed;
   return room_for(call, on_list, party);
 }
 
@@ -102,11 +102,11 @@ RelayBook::Called RelayBook::call(RelayConnection connection, const RelayCall& c
   if (!pairs_.take(text_of(call.callee) + (on_list ? text_of(call.caller) : party), now) ||
       !callees.take(text_of(call.callee), now))
     return {RelayVerdict::kRate};
-  tokens_.insert(call.call_name);
-  tokens_in_order_.push_back(call.call_name);
-  if (tokens_in_order_.size() > kRelayTokensKept) {
-    tokens_.erase(tokens_in_order_.front());
-    tokens_in_order_.pop_front();
+  names_.insert(call.call_name);
+  names_in_order_.push_back(call.call_name);
+  if (names_in_order_.size() > kRelayNamesKept) {
+    names_.erase(names_in_order_.front());
+    names_in_order_.pop_front();
   }
   lines_[connection] = {call.run, call.caller, call.callee, call.lane, on_list, party, told, now + kRelayAnswerTime, 0};
   waiting_[told] = connection;

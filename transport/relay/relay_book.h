@@ -25,9 +25,9 @@ inline constexpr std::size_t kRelayHomesMax = 256;                              
 inline constexpr std::size_t kRelayLanesMax = 128, kRelayLanesPerMemberMax = 8;  // calls that wait are some too
 // Lanes of callers that are not on the list: they call the run's own key alone.
 inline constexpr std::size_t kRelayStrangerLanesMax = 64, kRelayStrangerLanesPerPartyMax = 16;
-inline constexpr Duration kRelayAnswerTime = 5s;       // from a call to its answer
-inline constexpr Duration kRelayRunGrace = 60s;        // a run is kept without the connection that told of it
-inline constexpr std::size_t kRelayTokensKept = 4096;  // of calls, which come once
+inline constexpr Duration kRelayAnswerTime = 5s;      // from a call to its answer
+inline constexpr Duration kRelayRunGrace = 60s;       // a run is kept without the connection that told of it
+inline constexpr std::size_t kRelayNamesKept = 4096;  // of calls, which come once
 // A second, and at once: calls of a callee; of the one that strangers may call; of a caller to a callee.
 inline constexpr double kCalleePace = 8, kCalleeBurst = 16, kOpenPace = 64, kOpenBurst = 128, kPairPace = 2,
                         kPairBurst = 8;
@@ -101,8 +101,8 @@ class RelayBook {
   std::map<RelayConnection, Line> lines_;
   std::map<RelayToken, RelayConnection> waiting_;         // by what the callee was told
   std::map<RelayConnection, RelayConnection> answerers_;  // answerer -> caller
-  std::set<RelayToken> tokens_;
-  std::deque<RelayToken> tokens_in_order_;
+  std::set<RelayToken> names_;
+  std::deque<RelayToken> names_in_order_;
   AddressPace callees_{kCalleePace, kCalleeBurst}, open_callees_{kOpenPace, kOpenBurst}, pairs_{kPairPace, kPairBurst};
 };
 
