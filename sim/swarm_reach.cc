@@ -40,7 +40,8 @@ SimNat nat_of(const SwarmOptions& options, std::size_t index) {
   return sim_home(home, "192.168.1." + std::to_string(place) + ":1", resets);
 }
 
-Address relay_of(const SwarmOptions& options) { return options.home_launch ? "relay:443" : "launch:443"; }
+// The list takes no names.
+Address relay_of(const SwarmOptions& options) { return options.home_launch ? "203.0.113.9:443" : "203.0.113.1:443"; }
 
 Address Swarm::launch_contact() const {
   return options_.home_launch ? "via/" + relay_of(options_) : Address(kSimLaunchAddress);
