@@ -142,7 +142,8 @@ TEST_P(MemoryTest, LayerByLayerThePeakIsThePlannedOne) {
   const double both = graph + static_cast<double>(planned.beside_graph);
   EXPECT_LE(taken.most, inputs + std::max(both, static_cast<double>(planned.gradients)) + head_bytes(spec) +
                             static_cast<double>(planned.passing) + 0.05 * graph);
-  EXPECT_GE(taken.most, inputs + both);
+  // Some of the rows that a table gave are gone before the gradient of a layer's matrix is there.
+  EXPECT_GE(taken.most, (spec.model.boundary > 0 ? 0.995 : 1) * (inputs + both));
 }
 
 INSTANTIATE_TEST_SUITE_P(
