@@ -59,5 +59,17 @@ TEST(FramesTest, ATinyActivationHasRoomWhateverItsCodec) {
   for (const CodecId codec : kCodecs) EXPECT_LE(codec_for(codec).frame_bytes({1, 1, 2}, DType::kF32), allowed);
 }
 
+TEST(FramesTest, BehindACutNoMoreIsAllowedThanCrosses) {
+  const RunConfig config = small_config(RuleId::kDiloco, 3, 100);
+  StageSpec spec = split_model(config.model_spec(), 3, config.pipeline.layers_per_stage).value()[1];
+  spec.model.dim = spec.model.positions = 64;
+  const std::uint64_t wide = frame_bytes_allowed(Gradient{}, config, spec, 0);
+  spec.model.boundary = 16;
+  const std::uint64_t allowed = frame_bytes_allowed(Gradient{}, config, spec, 0);
+  const Shape crosses{config.data.sequences, spec.model.positions, spec.model.boundary};
+  EXPECT_GE(allowed, codec_for(CodecId::kRaw).frame_bytes(crosses, DType::kF32));
+  EXPECT_LT(allowed, wide / 2);
+}
+
 }  // namespace
 }  // namespace shoal
