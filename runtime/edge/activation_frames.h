@@ -37,12 +37,12 @@ struct OutgoingActivation {
   std::uint64_t base_hash = 0;  // of the base that `delta` needs
   Base after_key, after_delta;  // what both ends hold when that frame counted
 };
-// `activation`: fp32 (B, T, d). `base`: may be empty; one that does not fit is as none. `seed`: as Codec::encode.
+// `activation`: fp32 (B, T, k). `base`: may be empty; one that does not fit is as none. `seed`: as Codec::encode.
 // ERRORS: those of Codec::encode, of the key frame.
 Result<OutgoingActivation> encode_activation(const DeltaCodecs& codecs, const PlacedTensor& activation,
                                              const Base& base, std::uint64_t seed);
 
-// Fills `out` with an activation of `shape`, (B, T, d). Returns what both ends hold when this frame counted. ERRORS:
+// Fills `out` with an activation of `shape`, (B, T, k). Returns what both ends hold when this frame counted. ERRORS:
 // those of decode_tensor; kGone: `base` is not the one that a delta frame names.
 Result<Base> decode_activation(const DeltaCodecs& codecs, const Bytes& frame, const Base& base, const Shape& shape,
                                PlacedBytes out);

@@ -38,7 +38,7 @@ struct StageMemory {          // bytes, but for the first
   // ---- for a while ----
   std::uint64_t round = 0, prepared = 0;  // while parts are put together; while the candidate is made
   std::uint64_t gradients = 0;            // of all parameters, as a backward makes them
-  std::uint64_t beside_graph = 0;         // of these, where layers' graphs are made one after the other
+  std::uint64_t beside_graph = 0;         // of these, as it comes to the last graph, or a whole stage's is still there
   std::uint64_t passing = 0;              // of a pass
   std::uint64_t loss = 0;                 // the last stage: pieces of logits, and the head's gradient
   std::uint64_t image = 0;

@@ -4,6 +4,7 @@
 #include "kernels/int8_tiles.h"
 #include "stages/integer_executor.h"
 #include "stages/paced_executor.h"
+#include "tests/stages/boundary_model.h"
 #include "tests/stages/executor_contract.h"
 #include "tests/stages/text_contract.h"
 
@@ -20,9 +21,11 @@ ExecutorMaker paced_maker() {
           },
           0};
 }
-INSTANTIATE_TEST_SUITE_P(Exact, ExecutorContract, ::testing::Values(integer_maker(), paced_maker()),
+INSTANTIATE_TEST_SUITE_P(Exact, ExecutorContract,
+                         ::testing::Values(integer_maker(), paced_maker(), with_boundary(integer_maker())),
                          [](const auto& info) { return info.param.name; });
-INSTANTIATE_TEST_SUITE_P(Exact, TextContract, ::testing::Values(integer_maker(), paced_maker()),
+INSTANTIATE_TEST_SUITE_P(Exact, TextContract,
+                         ::testing::Values(integer_maker(), paced_maker(), with_boundary(integer_maker())),
                          [](const auto& info) { return info.param.name; });
 
 TEST(IntegerExecutorTest, TheParametersAreMinusTheSumOfWhatWasCounted) {

@@ -138,7 +138,7 @@ class AskedCoder final : public FrameCoder {
 
 TEST_P(ExecutorContract, APassAsksItsCoderOnceForWhatItReadsAndHandsItWhatItMade) {
   chain.count(1, kA);
-  const std::vector<Shape> once{{2, 8, 16}}, never;
+  const std::vector<Shape> once{{2, 8, chain.at(0).spec().model.wire_width()}}, never;
   for (std::size_t k = 0; k < chain.size(); ++k) {
     const bool first = k == 0, last = k + 1 == chain.size();
     AskedCoder down(chain.activations[k]), anchor(chain.activations[k]), up(chain.gradients[k]);

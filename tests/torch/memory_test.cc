@@ -54,6 +54,7 @@ struct Shaped {
   ComputeType compute;
   std::uint32_t kv_heads = 0, inner = 0, head_width = 0;
   AttentionExtras extras = AttentionExtras::kNone;
+  std::uint32_t boundary = 0, table = 0;
 };
 
 class MemoryTest : public testing::TestWithParam<std::tuple<Shaped, std::uint16_t>> {
@@ -72,6 +73,9 @@ class MemoryTest : public testing::TestWithParam<std::tuple<Shaped, std::uint16_
                      .extras = shaped.extras},
                     {},
                     {}};
+    config.model.boundary = shaped.boundary;
+    config.model.boundary_table = shaped.table;
+    if (shaped.boundary > 0) config.model.cuts = {2, 4};
     config.data.sequences = 16;
     config.pipeline.stages = 3;
     config.pipeline.layers_per_stage = {2, 2, 2};
@@ -96,7 +100,7 @@ class MemoryTest : public testing::TestWithParam<std::tuple<Shaped, std::uint16_
     initialise(spec, executor->arena().span(ArenaRole::kCurrent));
     executor->arena().push(ArenaRole::kCurrent);
     const HostTensor tokens = zeros({config.data.sequences, 65}, DType::kU8),
-                     activation = zeros({config.data.sequences, 64, 128}, DType::kF32);
+                     activation = zeros({config.data.sequences, 64, spec.model.wire_width()}, DType::kF32);
     Taken taken;
     for (const EntrySerial serial : {1, 2}) {  // the first makes the copies of the weights
       const double before = CountedMemory::take().first;
@@ -145,6 +149,17 @@ INSTANTIATE_TEST_SUITE_P(
     Shapes, MemoryTest,
     testing::Combine(
         testing::Values(Shaped{"gpt2", ModelFamily::kGpt2, ComputeType::kFp32},
+                        Shaped{.name = "gpt2_boundary",
+                               .family = ModelFamily::kGpt2,
+                               .compute = ComputeType::kFp32,
+                               .boundary = 16,
+                               .table = 64},
+                        Shaped{.name = "llama_boundary_bf16",
+                               .family = ModelFamily::kLlama,
+                               .compute = ComputeType::kBf16,
+                               .inner = 256,
+                               .boundary = 16,
+                               .table = 128},
                         Shaped{"gpt2_bf16", ModelFamily::kGpt2, ComputeType::kBf16},
                         Shaped{"gpt2_wide", ModelFamily::kGpt2, ComputeType::kFp32, 0, 1024},
                         Shaped{"llama", ModelFamily::kLlama, ComputeType::kFp32, 0, 256},

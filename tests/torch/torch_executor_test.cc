@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "stages/adapters.h"
+#include "tests/stages/boundary_model.h"
 #include "tests/stages/executor_contract.h"
 #include "tests/stages/text_contract.h"
 #include "tests/torch/torch_maker.h"
@@ -25,10 +26,11 @@ ExecutorMaker adapters_maker(ComputeType compute = ComputeType::kFp32, Recompute
           },
           2e-6};
 }
-ExecutorMaker recompute_maker(Recompute recompute) {
-  return {"recompute_" + std::string(kRecomputeNames[static_cast<std::size_t>(recompute)]),
-          [recompute](const StageSpec& spec) -> std::unique_ptr<StageExecutor> {
-            return std::move(*make_torch_executor(spec, {.device = "cpu", .recompute = recompute}));
+ExecutorMaker recompute_maker(Recompute recompute, ComputeType compute = ComputeType::kFp32) {
+  return {(compute == ComputeType::kBf16 ? "bf16_recompute_" : "recompute_") +
+              std::string(kRecomputeNames[static_cast<std::size_t>(recompute)]),
+          [=](const StageSpec& spec) -> std::unique_ptr<StageExecutor> {
+            return std::move(*make_torch_executor(spec, {.device = "cpu", .compute = compute, .recompute = recompute}));
           },
           2e-6, recompute != Recompute::kStage};
 }
@@ -38,10 +40,12 @@ INSTANTIATE_TEST_SUITE_P(Torch, ExecutorContract,
                                            adapters_maker(), adapters_maker(ComputeType::kFp32, Recompute::kBlock),
                                            torch_maker(kHost, 1, kNarrow), torch_maker(kTensors, 1, kNarrow),
                                            adapters_maker(kNarrow), recompute_maker(Recompute::kStage),
-                                           recompute_maker(Recompute::kBlock)),
+                                           recompute_maker(Recompute::kBlock), with_boundary(torch_maker(kHost)),
+                                           with_boundary(recompute_maker(Recompute::kBlock, kNarrow))),
                          [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(Torch, TextContract,
-                         ::testing::Values(torch_maker(kHost), torch_maker(kTensors), adapters_maker()),
+                         ::testing::Values(torch_maker(kHost), torch_maker(kTensors), adapters_maker(),
+                                           with_boundary(torch_maker(kHost))),
                          [](const auto& info) { return info.param.name; });
 
 TorchExecutor& executor_of(Chain& chain, std::size_t stage) { return dynamic_cast<TorchExecutor&>(chain.at(stage)); }
