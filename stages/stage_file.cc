@@ -285,6 +285,7 @@ Status save_index(const std::string& directory, const std::vector<StageSpec>& sp
   const ModelSpec& model = specs.front().model;
   const std::string architecture = (fs::path(directory) / kArchitectureFileName).string();
   if (has_architecture(model)) return replace_file(architecture, {architecture_file(model)});
+  if (has_adapters(model)) return {};  // what lies there may be their base's
   std::error_code failure;
   fs::remove(architecture, failure);
   return failure ? Status(error_of_errno("remove", architecture, failure.value())) : Status();

@@ -46,7 +46,7 @@ Result<LoadedStage> parse_stage_file(Bytes file);
 // Temporary file, fsync, rename, fsync of the directory. ERRORS: kMissing (no such folder), kIo (the path and the
 // system's reason).
 Status save_stage(const std::string& directory, const StageSpec& spec, std::span<const float> parameters);
-// Both files; of a model without has_architecture() the index alone, and an earlier model's architecture goes away.
+// Both files; without has_architecture() the index alone. Of a model with a boundary an earlier one's config.json goes.
 // REQUIRES: specs not empty. ERRORS: kIo.
 Status save_index(const std::string& directory, const std::vector<StageSpec>& specs);
 // The stages of a directory one after the other, each in memory only while `take` has it. ERRORS: load_model's, take's.

@@ -14,7 +14,7 @@ struct Measured {
   double share, price;  // k / d
 };
 constexpr Measured kMeasured[] = {{1.0 / 16, 0.028}, {1.0 / 8, 0}, {1.0 / 4, 0}};
-// Of what was measured.
+// The bounds of what was measured.
 constexpr std::uint32_t kDimLeast = 64, kDimMost = 128, kLayersMost = 8;
 constexpr std::size_t kCutsMost = 3;
 constexpr std::uint64_t kTokensMost = 2'500'000;

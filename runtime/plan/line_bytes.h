@@ -10,7 +10,7 @@
 
 namespace shoal {
 
-// Of a stage, in bytes of a token.
+// What a stage has, in bytes of a token.
 struct LineBytes {
   double forward = 0, backward = 0;  // over the edge behind it: the activation and the token itself; the gradient
   double up = 0, down = 0;           // what its peer sends and gets, over both of its edges

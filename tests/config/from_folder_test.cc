@@ -72,6 +72,12 @@ TEST_F(FromFolderTest, AKeyBesideItAgreesOrIsRefusedByName) {
   }
 }
 
+TEST_F(FromFolderTest, ANarrowBoundaryDoesNotGoWithAFolder) {
+  const auto config = load("boundary = 4\n");
+  ASSERT_FALSE(config.ok());
+  EXPECT_THAT(config.error().message, HasSubstr("run.toml: [model] boundary = 4 does not go with from"));
+}
+
 TEST_F(FromFolderTest, AFolderThatCannotBeUsedIsNamedWithTheLine) {
   Json json = llama_json();
   json["hidden_act"] = "gelu";

@@ -123,6 +123,22 @@ TEST_F(ExportTest, WhatCannotBeExportedIsNamed) {
   EXPECT_EQ(run(swarm_, {"export", swarm_.path("saved"), swarm_.path("out"), "--dtype", "int8"}), 64);
 }
 
+TEST_F(ExportTest, AModelWithABoundaryIsRefusedWithWhatTakesIt) {
+  std::string text = ScratchFolder::read(run_file_);
+  text.insert(text.find("[model]\n") + 8, "boundary = 4\ncuts = [1]\n");
+  const std::string file = swarm_.write_file("narrow.toml", text);
+  ASSERT_EQ(run(swarm_, {"solo", file, "--save", swarm_.path("narrow"), "--device", "cpu", "--threads", "1"}), 0)
+      << swarm_.errors("shoal");
+  EXPECT_FALSE(std::filesystem::exists(swarm_.path("narrow/config.json")));
+  for (const std::string format : {"hf", "peft"}) {
+    EXPECT_EQ(run(swarm_, {"export", swarm_.path("narrow"), swarm_.path("out"), "--format", format}), 65);
+    EXPECT_NE(swarm_.errors("shoal").find("[model] boundary = 4"), std::string::npos) << swarm_.errors("shoal");
+    EXPECT_FALSE(std::filesystem::exists(swarm_.path("out")));
+  }
+  EXPECT_EQ(run(swarm_, {"eval", swarm_.path("narrow"), "--text", swarm_.path("text.bin"), "--device", "cpu"}), 0)
+      << swarm_.errors("shoal");
+}
+
 TEST_F(ExportTest, ARunWhosePeersHaveItsStatesNeedsItsFolderNoMore) {
   ASSERT_EQ(run(swarm_, {"export", swarm_.path("saved"), swarm_.path("out")}), 0) << swarm_.errors("shoal");
   swarm_.launch(swarm_.write_file("again.toml", run_from("out", "torch")));

@@ -47,6 +47,22 @@ TEST_F(SavedModelTest, EveryFileIsNamedWithItsDigest) {
   EXPECT_EQ(load_saved_config(folder_.path())->pipeline.stages, 2);
 }
 
+TEST_F(SavedModelTest, OfAModelWithABoundaryTheDigestsNameNoArchitecture) {
+  save();
+  RunConfig run = config("", 2);
+  run.model.boundary = run.model.dim / 2;
+  run.model.boundary_table = 0;
+  run.model.cuts = {1};
+  const auto specs = *split_model(run.model_spec(), 2, {});
+  for (const StageSpec& spec : specs)
+    ASSERT_TRUE(save_stage(folder_.path(), spec, std::vector<float>(parameter_count(spec))).ok());
+  const Status finished = finish_saved_model(folder_.path(), run, specs);
+  ASSERT_TRUE(finished.ok()) << finished.error().message;
+  EXPECT_EQ(ScratchFolder::read(folder_ / kSavedSumsName).find(kArchitectureFileName), std::string::npos);
+  EXPECT_TRUE(check_saved_model(folder_.path()).ok());
+  EXPECT_EQ(load_saved_config(folder_.path())->model_spec(), run.model_spec());
+}
+
 TEST_F(SavedModelTest, TheTokenizerOfTheRunLiesBesideTheModelWhereItCanBeRead) {
   RunConfig run = config("", 2);
   save();

@@ -103,6 +103,19 @@ TEST_F(StageFileTest, TheArchitectureIsNamedForOtherPrograms) {
   EXPECT_EQ(written.str(), text);
 }
 
+// Transformers would take it for the plain model that its config.json describes.
+TEST_F(StageFileTest, AModelWithABoundaryHasNoArchitectureNorOneOfAnEarlierModel) {
+  save_all();
+  ASSERT_TRUE(fs::exists(fs::path(directory) / kArchitectureFileName));
+  ModelSpec narrow = model_of();
+  narrow.boundary = 4;
+  narrow.cuts = {1, 2};
+  EXPECT_FALSE(has_architecture(narrow));
+  ASSERT_TRUE(save_index(directory, *split_model(narrow, 3)).ok());
+  EXPECT_FALSE(fs::exists(fs::path(directory) / kArchitectureFileName));
+  EXPECT_TRUE(save_index(directory, *split_model(narrow, 3)).ok()) << "nothing is there to be removed";
+}
+
 TEST_F(StageFileTest, RefusesAMissingOrForeignStage) {
   EXPECT_EQ(load_model(directory).code(), ErrorCode::kMissing) << "empty";
   EXPECT_EQ(load_model(directory + "/nowhere").code(), ErrorCode::kMissing);
