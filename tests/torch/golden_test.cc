@@ -13,6 +13,7 @@
 #include "stages/torch_boundary.h"
 #include "stages/torch_executor.h"
 #include "stages/torch_family.h"
+#include "tests/stages/boundary_model.h"
 #include "tests/stages/host_passes.h"
 #include "tests/torch/family_models.h"
 
@@ -152,20 +153,18 @@ TEST_P(GoldenTest, ThreeClippedOptimiserSteps) {
   }
 }
 
-FamilyModel with_boundary(const FamilyModel& model, std::uint32_t table) {
+FamilyModel bounded(const FamilyModel& model, std::uint32_t table) {
   return {model.name + "_boundary", [change = model.change, table](ModelSpec& spec) {
             change(spec);
-            spec.boundary = 8;
-            spec.boundary_table = table;
-            spec.cuts = {1};
+            spec = with_boundary(spec, 8, table);
           }};
 }
 
 std::vector<FamilyModel> golden_models() {
   std::vector<FamilyModel> models = family_models();
   const FamilyModel gpt2 = models[0], llama = models[1];
-  models.push_back(with_boundary(gpt2, kD / 2));
-  models.push_back(with_boundary(llama, kD));
+  models.push_back(bounded(gpt2, kD / 2));
+  models.push_back(bounded(llama, kD));
   return models;
 }
 
