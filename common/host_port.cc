@@ -60,7 +60,7 @@ Result<HostPort> parse_host_port(std::string_view address, PortZero zero) {
 
 Result<DialAddress> parse_dial_address(std::string_view address) {
   DialAddress result;
-  if (address.starts_with("via/")) {
+  if (is_via(address)) {
     result.via = true;
     SHOAL_ASSIGN(result.control, parse_host_port(address.substr(4)));
     return result;

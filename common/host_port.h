@@ -24,6 +24,9 @@ enum class PortZero { kRefused, kAllowed };  // where one listens, 0 stands for 
 Result<HostPort> parse_host_port(std::string_view address, PortZero zero = PortZero::kRefused);
 bool is_host_name(std::string_view host);
 
+// Whether the address leads over a relay, which is no way for anything but links.
+inline bool is_via(std::string_view address) { return address.starts_with("via/"); }
+
 // Where a process is dialled: "host:port", or "host:port+bulk" where a router maps the port of its bulk lane to another
 // number than the one that it names itself; or "via/host:port", where a relay listens that the process is called at.
 struct DialAddress {

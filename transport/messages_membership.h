@@ -141,7 +141,7 @@ struct MembersQuery {
 };
 
 // Member -> authority: I have no link to this session and cannot make one. Authority -> that one: the session named
-// here wants a link to you. It dials what the list says of it, and nothing else.
+// here wants a link to you. It dials what the list says of it, relays included, and nothing else.
 inline constexpr double kKnocksPerSecond = 64;  // of one member
 struct Knock {
   Session session;

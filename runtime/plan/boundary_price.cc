@@ -10,10 +10,10 @@
 namespace shoal {
 namespace {
 
-struct Measured {
+struct MeasuredShare {
   double share, price;  // k / d
 };
-constexpr Measured kMeasured[] = {{1.0 / 16, 0.028}, {1.0 / 8, 0}, {1.0 / 4, 0}};
+constexpr MeasuredShare kShares[] = {{1.0 / 16, 0.028}, {1.0 / 8, 0}, {1.0 / 4, 0}};
 // The bounds of what was measured.
 constexpr std::uint32_t kDimLeast = 64, kDimMost = 128, kLayersMost = 8;
 constexpr std::size_t kCutsMost = 3;
@@ -21,8 +21,8 @@ constexpr std::uint64_t kTokensMost = 2'500'000;
 
 double price_of(double share) {
   std::size_t above = 1;
-  while (above + 1 < std::size(kMeasured) && kMeasured[above].share < share) ++above;
-  const Measured &low = kMeasured[above - 1], &high = kMeasured[above];
+  while (above + 1 < std::size(kShares) && kShares[above].share < share) ++above;
+  const MeasuredShare &low = kShares[above - 1], &high = kShares[above];
   const double part = std::log(std::clamp(share, low.share, high.share) / low.share) / std::log(high.share / low.share);
   return low.price + part * (high.price - low.price);
 }
@@ -37,8 +37,8 @@ std::string beyond(const RunConfig& config, double share) {
   const auto add = [&](bool differs, const std::string& what) {
     if (differs) text += (text.empty() ? "" : ", ") + what;
   };
-  add(share < kMeasured[0].share, "less than a sixteenth of the width, which costs more");
-  add(share > std::end(kMeasured)[-1].share, "more than a fourth of the width");
+  add(share < kShares[0].share, "less than a sixteenth of the width, which costs more");
+  add(share > std::end(kShares)[-1].share, "more than a fourth of the width");
   add(model.dim < kDimLeast || model.dim > kDimMost, "a width of " + std::to_string(model.dim));
   add(model.layers > kLayersMost, std::to_string(model.layers) + " layers");
   add(model.cuts.size() > kCutsMost, std::to_string(model.cuts.size()) + " cuts");

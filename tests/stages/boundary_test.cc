@@ -6,6 +6,7 @@
 #include <map>
 
 #include "common/bytes.h"
+#include "common/check.h"
 #include "stages/stage_file.h"
 #include "stages/stage_spec.h"
 
@@ -28,7 +29,12 @@ ModelSpec model_of(std::uint32_t table = 4, ModelFamily family = ModelFamily::kG
           .cuts = {1, 3}};
 }
 
-StageSpec whole_of(const ModelSpec& model) { return split_model(model, 1)->front(); }
+std::vector<StageSpec> split(const ModelSpec& model, std::uint16_t stages) {
+  auto specs = split_model(model, stages);
+  SHOAL_CHECK(specs.ok());
+  return *std::move(specs);
+}
+StageSpec whole_of(const ModelSpec& model) { return split(model, 1).front(); }
 
 std::map<std::string, ParameterSpec> parameters_by_name(const ModelSpec& model) {
   std::map<std::string, ParameterSpec> found;
@@ -139,7 +145,7 @@ TEST(BoundaryTest, AnySplitConcatenatesToTheWholeAndTheSameNumbers) {
     initialise(whole, expected);
     for (const std::uint16_t stages : {2, 3}) {
       std::vector<float> joined;
-      for (const StageSpec& spec : *split_model(whole.model, stages)) {
+      for (const StageSpec& spec : split(whole.model, stages)) {
         std::vector<float> part(parameter_count(spec));
         initialise(spec, part);
         joined.insert(joined.end(), part.begin(), part.end());
@@ -160,7 +166,7 @@ TEST(BoundaryTest, StagesMeetAtCuts) {
   model.cuts = {1, 6, 8};
   const auto ends = [&](std::uint16_t stages) {
     std::vector<std::uint32_t> found;
-    for (const StageSpec& spec : *split_model(model, stages)) found.push_back(spec.end_layer);
+    for (const StageSpec& spec : split(model, stages)) found.push_back(spec.end_layer);
     return found;
   };
   EXPECT_EQ(ends(4), (std::vector<std::uint32_t>{1, 6, 8, 9}));
@@ -181,7 +187,7 @@ TEST(BoundaryTest, CostsCountBothHalves) {
     const double wanted = forward_cost(whole_of(plain)) + 2 * 2.0 * kD * products;
     EXPECT_DOUBLE_EQ(forward_cost(whole_of(model)), wanted);
     double sum = 0;
-    for (const StageSpec& spec : *split_model(model, 3)) sum += forward_cost(spec);
+    for (const StageSpec& spec : split(model, 3)) sum += forward_cost(spec);
     EXPECT_DOUBLE_EQ(sum, wanted);
   }
 }
@@ -229,13 +235,13 @@ TEST(BoundaryTest, AStageFileCarriesTheCuts) {
       text.append(reinterpret_cast<const char*>(part.data()), part.size());
     return text;
   };
-  const StageSpec middle = split_model(model, 3)->at(1);
+  const StageSpec middle = split(model, 3).at(1);
   const std::string file = file_of(middle);
   const auto parsed = [](const std::string& text) { return parse_stage_file(Bytes::copy_of(std::string_view(text))); };
   const auto loaded = parsed(file);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
   EXPECT_TRUE(loaded->spec == middle);
-  EXPECT_EQ(file_of(split_model(without_boundary(model), 3)->at(1)).find("shoal.boundary"), std::string::npos);
+  EXPECT_EQ(file_of(split(without_boundary(model), 3).at(1)).find("shoal.boundary"), std::string::npos);
   // Edits keep the length, which stands in front of the header.
   const auto edited = [&](const std::string& from, const std::string& to) {
     std::string text = file;
