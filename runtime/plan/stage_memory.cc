@@ -36,21 +36,22 @@ std::uint64_t gradient_frame(const RunConfig& config, StageId edge) {
   return frame_of(config, config.wire.backward.at(edge).or_else(CodecId::kRaw));
 }
 
-// Bytes that a graph keeps of a token, of the layers' cuts. Behind a cut: what the layer reads, which elsewhere the
-// layer before made, and rows of the token table; in front of one: what crosses. In bf16 also copies of what both
-// halves read.
-std::uint64_t graph_of_halves(const RunConfig& config, const StageSpec& spec) {
-  const ModelSpec& model = spec.model;
+// Bytes of a token that cuts add to the graph of the layers beside them. Behind a cut: what the layer reads, which
+// elsewhere the layer before made, and rows of the token table. In front of one: what crosses; in bf16 a copy of what
+// the layer made is kept in place of that.
+std::int64_t graph_of_halves(const RunConfig& config, const StageSpec& spec) {
+  const std::int64_t d = spec.model.dim, k = spec.model.boundary, r = spec.model.boundary_table, wide = kFloat;
   const bool narrow = config.compute.dtype == ComputeType::kBf16;
-  const std::uint64_t rows = model.boundary_table < model.dim ? model.boundary_table : 0;
-  const std::uint64_t up = kFloat * model.dim + (narrow ? kNarrow * (model.boundary + rows) : kFloat * rows);
-  const std::uint64_t down = kFloat * model.boundary + (narrow ? kNarrow * model.dim : 0);
-  std::uint64_t bytes = 0;
+  const std::int64_t factor = narrow ? kNarrow : kFloat;
+  const std::int64_t up = wide * d + factor * (r < d ? r : 0) + (narrow ? factor * k : 0);
+  const std::int64_t down = wide * k - (wide - factor) * d;
+  std::int64_t all = 0, largest = 0;
   for (std::uint32_t layer = spec.first_layer; layer < spec.end_layer; ++layer) {
-    const std::uint64_t of_layer = (model.cut_at(layer) ? up : 0) + (model.cut_at(layer + 1) ? down : 0);
-    bytes = config.compute.recompute == Recompute::kBlock ? std::max(bytes, of_layer) : bytes + of_layer;
+    const std::int64_t bytes = (spec.model.cut_at(layer) ? up : 0) + (spec.model.cut_at(layer + 1) ? down : 0);
+    all += bytes;
+    largest = std::max(largest, bytes);
   }
-  return bytes;
+  return config.compute.recompute == Recompute::kBlock ? largest : all;
 }
 
 // With what the embedding made; on the last stage with the gradient of the rows that the head reads, and what the norm
@@ -62,7 +63,8 @@ std::uint64_t graph_of(const RunConfig& config, const StageSpec& spec) {
   const std::uint64_t layer = kFloat * floats.wide + (narrow ? kNarrow : kFloat) * floats.narrow;
   const std::uint64_t once = kFloat * dim * ((spec.is_first() ? 1u : 0u) + (spec.is_last() ? 2u : 0u));
   const std::uint64_t at_a_time = config.compute.recompute == Recompute::kBlock ? 1 : layers;
-  return (at_a_time * layer + once + graph_of_halves(config, spec)) * config.targets_per_microbatch();
+  const auto halves = static_cast<std::uint64_t>(graph_of_halves(config, spec));  // less than the layers even below 0
+  return (at_a_time * layer + once + halves) * config.targets_per_microbatch();
 }
 
 // What the layers behind a stage's first one read.

@@ -44,6 +44,13 @@ inline HostTensor with_value(const HostTensor& tensor, std::size_t at, float val
   return make_host_tensor(DType::kF32, tensor.shape, std::move(buffer));
 }
 
+inline InnerStep contract_step() {
+  InnerStep step;
+  step.lr = 1e-2;
+  step.targets = 16;
+  return step;
+}
+
 // All stages of one model, driven as a path of peers would.
 class Chain {
  public:
@@ -104,6 +111,22 @@ class Chain {
     forward(serial);
     backward(serial, window);
   }
+  // Makes so many steps of one microbatch each, always the same; the loss behind them as a part of that before them.
+  double train(std::uint64_t steps) {
+    const double start = forward(1);
+    backward(1, WindowSlot::kA);
+    const auto settle = [this] {
+      for (const auto& executor : executors) executor->settle(1);
+    };
+    InnerStep step = contract_step();
+    for (step.step = 1; step.step <= steps; ++step.step) {
+      settle();
+      for (const auto& executor : executors) EXPECT_TRUE(executor->inner_step(WindowSlot::kA, step).ok());
+      count(1, WindowSlot::kA);
+    }
+    settle();
+    return forward(1) / start;
+  }
 
   std::vector<float> read(std::size_t stage, ArenaRole role) {
     at(stage).arena().pull(role);
@@ -129,13 +152,6 @@ inline void expect_near(const std::vector<float>& a, const std::vector<float>& b
     worst = std::max(worst, std::abs(static_cast<double>(a[i]) - b[i]));
   }
   EXPECT_LE(worst, tolerance * largest);
-}
-
-inline InnerStep contract_step() {
-  InnerStep step;
-  step.lr = 1e-2;
-  step.targets = 16;
-  return step;
 }
 
 inline constexpr WindowSlot kA = WindowSlot::kA, kB = WindowSlot::kB;

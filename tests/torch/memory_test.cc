@@ -142,7 +142,9 @@ TEST_P(MemoryTest, LayerByLayerThePeakIsThePlannedOne) {
   const double both = graph + static_cast<double>(planned.beside_graph);
   EXPECT_LE(taken.most, inputs + std::max(both, static_cast<double>(planned.gradients)) + head_bytes(spec) +
                             static_cast<double>(planned.passing) + 0.05 * graph);
-  EXPECT_GE(taken.most, inputs + both);
+  // Some of a cut's rows in bf16 are gone before the gradient of a layer's matrix is there.
+  const bool rows_go = spec.model.boundary > 0 && config.compute.dtype == ComputeType::kBf16;
+  EXPECT_GE(taken.most, (rows_go ? 0.995 : 1) * (inputs + both));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -154,6 +156,12 @@ INSTANTIATE_TEST_SUITE_P(
                                .compute = ComputeType::kFp32,
                                .boundary = 16,
                                .table = 64},
+                        Shaped{.name = "llama_boundary_bf16",
+                               .family = ModelFamily::kLlama,
+                               .compute = ComputeType::kBf16,
+                               .inner = 256,
+                               .boundary = 16,
+                               .table = 128},
                         Shaped{"gpt2_bf16", ModelFamily::kGpt2, ComputeType::kBf16},
                         Shaped{"gpt2_wide", ModelFamily::kGpt2, ComputeType::kFp32, 0, 1024},
                         Shaped{"llama", ModelFamily::kLlama, ComputeType::kFp32, 0, 256},
