@@ -103,6 +103,10 @@ Status Authority::replay(const LogRecord& record) {
         tell_again(over);
         return Status();
       },
+      [&](const LogRelays& logged) {
+        book_.set_relays(logged.relays);
+        return Status();
+      },
       [&](const AnyOf<LogBase, LogShares, LogSessions, LogNamed> auto& of_book) {
         book_.replay(of_book);
         return Status();

@@ -20,6 +20,7 @@
 //                                 MembersQuery, RoundReport of peers
 //   on_link_up, on_link_down      links
 //   on_step                       allreduce: all microbatches of a step are committed; again after a restart
+//   set_relays                    behind start(), and where they changed
 //   set_status                    the run's totals changed
 //   on_misconduct                 what the trainer saw of a member
 //   finish(done)                  the run ends; then validation and saving, then end(reason)
@@ -78,6 +79,12 @@ class Authority {
   // Where its members can be dialled, by dialling them (runtime/launch/dial_back.h).
   void on_reach(const Session& session, const Whereabouts& found) {
     if (course_.takes_messages()) decisions_.show_reach(session, found);
+  }
+  // The relays of the run, from now on: on the list, told to members, and kept by the log. Said after start(), since
+  // those of an earlier life stand there. ERRORS: kTooLarge (kRelaysMax, or no room on the list), kMalformed (not
+  // "IP:port", one twice).
+  Status set_relays(std::vector<RelayPlace> relays) {
+    return course_.takes_messages() ? decisions_.set_relays(std::move(relays)) : Status();
   }
   // allreduce: all microbatches of the step are committed. Relayed to the members in front of the step's RoundOpen.
   void on_step(const Step& step) {

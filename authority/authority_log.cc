@@ -21,7 +21,8 @@ enum class Kind : std::uint8_t {
   kStage,
   kNamed,
   kAgain,
-  kOverAgain
+  kOverAgain,
+  kRelays
 };
 
 using Body = std::vector<std::uint8_t>;
@@ -32,6 +33,11 @@ Result<Body> pack_body(const LogMember& record) {
   stage.stage = record.stage;
   stage.members.push_back(record.member);
   list.stages.push_back(std::move(stage));
+  return pack_member_list(list);
+}
+Result<Body> pack_body(const LogRelays& record) {
+  MemberList list;
+  list.relays = record.relays;
   return pack_member_list(list);
 }
 Body body_of(ByteView bytes) { return {bytes.begin(), bytes.end()}; }
@@ -105,12 +111,18 @@ Kind kind_of(const LogStage&) { return Kind::kStage; }
 Kind kind_of(const LogNamed&) { return Kind::kNamed; }
 Kind kind_of(const LogAgain&) { return Kind::kAgain; }
 Kind kind_of(const LogOverAgain&) { return Kind::kOverAgain; }
+Kind kind_of(const LogRelays&) { return Kind::kRelays; }
 
 Result<LogRecord> parse_member_record(ByteView body) {
   SHOAL_ASSIGN(const MemberList list, parse_member_list(body, true));
   if (list.stages.size() != 1 || list.stages[0].members.size() != 1)
     return make_error(ErrorCode::kMalformed, "a member record without exactly one member");
   return LogRecord(LogMember{list.stages[0].stage, list.stages[0].members[0]});
+}
+
+Result<LogRecord> parse_relays(ByteView body) {
+  SHOAL_ASSIGN(MemberList list, parse_member_list(body));
+  return LogRecord(LogRelays{std::move(list.relays)});
 }
 
 Error bad_record() { return make_error(ErrorCode::kMalformed, "its bytes are no record of its kind"); }
@@ -231,6 +243,8 @@ Result<LogRecord> parse_record(Kind kind, ByteView body) {
       return parse_stage(in);
     case Kind::kOverAgain:
       return parse_over_again(in, body);
+    case Kind::kRelays:
+      return parse_relays(body);
   }
   return make_error(ErrorCode::kMalformed, "an unknown kind of record");
 }

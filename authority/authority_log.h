@@ -18,7 +18,7 @@
 namespace shoal {
 
 inline constexpr LogFormat kAuthorityLog{
-    .name = "authority's log", .kind = 2, .version = 6, .record_bytes_max = 16u << 20, .oldest = 5};
+    .name = "authority's log", .kind = 2, .version = 7, .record_bytes_max = 16u << 20, .oldest = 5};
 
 struct LogStart {
   Manifest manifest;
@@ -34,12 +34,15 @@ struct LogOver {
 struct LogOpen {
   RoundOpen open;
 };
+struct LogRelays {
+  std::vector<RelayPlace> relays;
+};  // all that the list names from now on
 struct LogCommit {
   RoundCommit commit;
   std::uint64_t paths = 0;  // so many microbatches were durable in the trainer's log by then
 };
 
-// ---- of a compacted log: behind its LogStart, in this order; its members and openings are as above ----
+// ---- of a compacted log: behind its LogStart, in this order; its members, relays and openings are as above ----
 struct LogBase {
   Epoch epoch;
   std::uint64_t paths = 0;                               // as the newest commit said
@@ -82,7 +85,7 @@ struct LogOverAgain {
 };
 
 using LogRecord = std::variant<LogStart, LogMember, LogOver, LogOpen, LogCommit, LogBase, LogShares, LogSessions,
-                               LogStage, LogNamed, LogAgain, LogOverAgain>;
+                               LogStage, LogNamed, LogAgain, LogOverAgain, LogRelays>;
 
 // The payload. ERRORS: kTooLarge (beyond a limit of transport/limits.h).
 Result<Bytes> pack_log_record(const LogRecord& record);

@@ -1,6 +1,6 @@
 #pragma once
 // Passes a member's wish for a link on to the member that it cannot dial. That one dials what the list
-// says of the other, so nobody is sent to a stranger.
+// says of the other, or calls it at a relay of the list, so nobody is sent to a stranger.
 //
 // Thread: loop only.   Borrows: book, port, loop.   Bounds: kKnocksPerSecond a member, one a second of a pair.
 #include <set>
@@ -20,7 +20,8 @@ class Knocks {
   void pass_on(const Session& from, const Knock& knock) {
     MemberState* const asks = book_.find(from);
     const MemberState* const asked = book_.find(knock.session);
-    if (asks == nullptr || asked == nullptr || !asks->member.whereabouts.dialable()) return;
+    if (asks == nullptr || asked == nullptr) return;
+    if (!asks->member.whereabouts.dialable() && book_.relays().empty()) return;
     const int apart = asks->stage.value - asked->stage.value;
     const TimePoint now = loop_.now();
     if (apart > kStagesApart || apart < -kStagesApart || !asks->knocks.take(now)) return;

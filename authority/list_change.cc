@@ -107,6 +107,7 @@ ListChange change_between(const MemberList& from, const MemberList& to) {
     const bool members = !stage.gone.empty() || !stage.joined.empty() || !stage.changed.empty();
     if (members || stage.anchor || from.stages[i].epoch != stage.epoch) change.stages.push_back(std::move(stage));
   }
+  if (from.relays != to.relays) change.relays = to.relays;
   return change;
 }
 
@@ -117,6 +118,7 @@ Status apply_change(const ListChange& change, MemberList& list) {
     if (at == list.stages.end()) return contradiction("there is no stage " + std::to_string(stage.stage.value));
     SHOAL_TRY(apply_stage(stage, *at));
   }
+  if (change.relays) list.relays = *change.relays;
   list.epoch = change.epoch;
   return {};
 }

@@ -116,6 +116,7 @@ void MemberBook::note_over(const LogOverAgain& record) {
 
 void MemberBook::compact(std::vector<LogRecord>& records) const {
   records.push_back(LogBase{epoch_, port_.paths_logged(), tally_.rounds, tally_.taken_back, tally_.faults});
+  if (!relays_.empty()) records.push_back(LogRelays{relays_});
   std::vector<LogShares::Share> shares;
   for (const auto& [of, entries] : tally_.shares) shares.push_back({of.first, of.second, entries});
   add_in_parts(shares, &LogShares::shares, records);

@@ -67,8 +67,13 @@ class MemberBook {
   bool wish_waits(const Session& session);
   void send_to(const Session& session, Message message) const;  // nothing when it is no member
 
-  void change_list() { ++epoch_.value; }  // a member was added or changed
+  void change_list() { ++epoch_.value; }  // a member was added or changed, or the relays were
   Epoch epoch() const { return epoch_; }  // of the list; counts the decisions that change it
+  const std::vector<RelayPlace>& relays() const { return relays_; }
+  void set_relays(std::vector<RelayPlace> relays) {
+    relays_ = std::move(relays);
+    change_list();
+  }
 
   // ---- what rounds secured ----
   void note_commit(const RoundCommit& commit, const RecentCommits::TakenBack& taken);
@@ -94,6 +99,7 @@ class MemberBook {
   std::deque<LogOverAgain> over_lately_;  // the newest kOverAgain of them
   std::map<Session, TimePoint> wishes_;   // joiners that wait for the stage that they asked for, since when
   RoundTally tally_;
+  std::vector<RelayPlace> relays_;
   Epoch epoch_;
 };
 

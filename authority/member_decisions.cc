@@ -8,6 +8,7 @@
 #include "common/peer_name.h"
 #include "events/session_end.h"
 #include "transport/dial_trials.h"
+#include "transport/envelope.h"
 #include "transport/limits.h"
 
 namespace shoal {
@@ -148,6 +149,18 @@ void MemberDecisions::show_reach(const Session& session, const Whereabouts& give
   member->member.whereabouts = found;
   write_reach(*member);
   list_member(*member);
+}
+
+Status MemberDecisions::set_relays(std::vector<RelayPlace> relays) {
+  SHOAL_TRY(check_relays(relays));
+  if (relays == book_.relays()) return {};
+  MemberList list = present_list();
+  list.relays = relays;
+  if (!lists_.fits(std::move(list), {}, {}))
+    return make_error(ErrorCode::kTooLarge, "the run's signed list has no room for its relays");
+  book_.set_relays(std::move(relays));
+  log_.decide(LogRelays{book_.relays()}, [this, list = present_list()] { lists_.publish(list); });
+  return {};
 }
 
 void MemberDecisions::list_member(MemberState& member) {

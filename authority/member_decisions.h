@@ -41,6 +41,8 @@ class MemberDecisions {
   void show_serving(MemberState& member);
   // The list says from now on where it can be dialled.
   void show_reach(const Session& session, const Whereabouts& found);
+  // The list names these from now on. ERRORS: as Authority::set_relays.
+  Status set_relays(std::vector<RelayPlace> relays);
   // The session is over: the round that it is in is decided, the list follows. `then` runs after the list left.
   void end_session(const Session& session, const std::string& reason, bool fenced, std::function<void()> then);
   // The same for what it did: its peer rests before it is admitted again.

@@ -34,6 +34,7 @@ MemberList MemberLists::list_of(std::vector<StageMembers> heads) const {
   list.run = options_.run;
   list.epoch = book_.epoch();
   list.stages = std::move(heads);
+  list.relays = book_.relays();
   for (const auto& [session, member] : book_.members()) {
     Member shown = member.member;
     shown.version = member.version;

@@ -92,13 +92,6 @@ class Membership {
   std::unique_ptr<State> state_;
 };
 
-// Every member's key.
-std::vector<PeerId> peers_of(const MemberList& list);
-
-// Verifies a signed list. ERRORS as Membership::on_message; kStale: its epoch is not above `known`, and its signature
-// is not looked at.
-Result<MemberList> open_member_list(const Members& members, const RunId& run, std::optional<Epoch> known = {});
-
 // What the run's key signs at its end, so that anybody may pass the word on.
 std::vector<std::uint8_t> end_text(const RunId& run, const std::string& reason);
 // ERRORS: kCorrupt (the run's key did not sign it).

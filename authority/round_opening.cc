@@ -36,7 +36,7 @@ RoundOwners who_owns(const StageView& view, const std::vector<Session>& members)
   for (const Session& session : members)
     direct.push_back(view.members.at(session)->member.whereabouts.reach == Reach::kDirect);
   std::vector<std::pair<std::size_t, std::size_t>> apart = view.blames.apart(members);
-  for (std::size_t one = 0; one < direct.size(); ++one)  // neither can dial the other
+  for (std::size_t one = 0; one < direct.size() && !view.relays; ++one)  // neither can dial the other
     for (std::size_t other = one + 1; other < direct.size(); ++other)
       if (!direct[one] && !direct[other]) apart.emplace_back(one, other);
   const RoundOwners owners = choose_owners(direct, apart, owners_needed(view.payload));

@@ -17,6 +17,7 @@ struct StageView {
   const RoundBlames& blames;
   const FailureDetector& detector;
   std::uint64_t payload = 0;  // bytes of what a member brings; 0: not known
+  bool relays = false;        // by which members meet that nobody can dial
   std::uint64_t& looked_at;   // members that were looked at
 };
 

@@ -87,7 +87,9 @@ class StageRounds {
   const MembersOfStage& members() const { return book_.of(line_.stage); }
   bool diloco_active() const;
   // ---- opening ----
-  StageView view() { return {line_, members(), blames_, detector_, times_.payload(), looked_at_}; }
+  StageView view() {
+    return {line_, members(), blames_, detector_, times_.payload(), !book_.relays().empty(), looked_at_};
+  }
   bool diloco_due();
   bool enough_for_parts(std::size_t members);  // says so when not; then nobody waits for the last round
   void open_round(const Step* step, std::vector<Session> members);

@@ -123,7 +123,8 @@ class SwarmReading {
     SHOAL_ASSIGN(wire_, make_zmq_wire(loop_, {.key = key,
                                               .listen = "127.0.0.1:0",  // nobody needs to dial a reader
                                               .admission = Admission::kOpen,
-                                              .admitted = {}}));
+                                              .admitted = {},
+                                              .run = ticket.run}));
     SHOAL_ASSIGN(const std::vector<std::string> contacts, contacts_of(ticket));
     SHOAL_TRY(check_routes(contacts));
     ReaderOptions options{.run = ticket.run, .self = key.id(), .launching = {contacts}};

@@ -38,8 +38,13 @@ Status resolve(InspectArguments& arguments, RunId& run) {
     SHOAL_ASSIGN(const Ticket ticket, parse_ticket(arguments.run));
     run = ticket.run;
     if (arguments.network == 0) arguments.network = ticket.network;
-    for (const Contact& contact : ticket.contacts) arguments.bootstrap.push_back(contact.address);
-    return {};
+    for (const Contact& contact : ticket.contacts)
+      if (!is_via(contact.address)) arguments.bootstrap.push_back(contact.address);
+    if (!arguments.bootstrap.empty()) return {};
+    return make_error(
+        ErrorCode::kInput,
+        "this ticket names relays alone, and no relay knows a directory. HINT: --bootstrap HOST:PORT of a "
+        "DHT node that a member was given too");
   }
   const auto key = parse_hex32(arguments.run);
   if (!key.ok())

@@ -1,10 +1,12 @@
 // shoal join TICKET: lends this machine to one stage of a run.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 
 #include "cli/checkpoint_files.h"
 #include "cli/executors.h"
@@ -123,10 +125,11 @@ class JoinProgram final : private Peer::Owner {
     if (const Status raised = raise_descriptors_max(); !raised.ok()) log_warning(raised.error().message);
     SHOAL_ASSIGN(const std::vector<std::string> contacts, contacts_of(ticket));
     if (arguments_.listen.empty()) arguments_.listen = listen_toward(contacts);
-    SHOAL_ASSIGN(
-        wire_,
-        make_zmq_wire(
-            loop_, {.key = home_->key(), .listen = arguments_.listen, .admission = Admission::kOpen, .admitted = {}}));
+    SHOAL_ASSIGN(wire_, make_zmq_wire(loop_, {.key = home_->key(),
+                                              .listen = arguments_.listen,
+                                              .admission = Admission::kOpen,
+                                              .admitted = {},
+                                              .run = ticket.run}));
     if (caps.any()) capped_ = std::make_unique<CappedWire>(*wire_, loop_, caps);
     if (const Status routes = check_routes(contacts); !routes.ok()) {
       if (arguments_.no_dht) return routes.error();
@@ -204,7 +207,7 @@ class JoinProgram final : private Peer::Owner {
                              .port = 0,
                              .bootstrap = arguments_.bootstrap,
                              .cache_path = {}};
-    options.bootstrap.insert(options.bootstrap.end(), contacts.begin(), contacts.end());
+    std::ranges::remove_copy_if(contacts, std::back_inserter(options.bootstrap), is_via);
     if (!home_->is_temporary())
       options.cache_path = home_->path() + "/directory-" + hex_of(ticket.run).substr(0, 16) + ".json";
     SHOAL_ASSIGN(directory_, open_directory(loop_, *storage_, options));

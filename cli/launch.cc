@@ -9,6 +9,8 @@
 
 #include "cli/first_model.h"
 #include "cli/launch_arguments.h"
+#include "cli/launch_relays.h"
+#include "cli/launch_wire.h"
 #include "cli/program.h"
 #include "cli/text_codes.h"
 #include "cli/turn.h"
@@ -42,15 +44,7 @@ namespace shoal {
 namespace {
 
 constexpr char kSummaryFile[] = "/summary.json";
-// How long a resumed run waits for its port. A connection that is over holds its source port for 60 s (TIME_WAIT).
-constexpr Duration kPortPatience = 75s;
-
-Error still_in_use(const Error& error) {
-  return make_error(error.code,
-                    error.message +
-                        " still. HINT: `ss -tuanp` shows who holds it. The run can go on elsewhere with --listen "
-                        "HOST:PORT: it dials its members, and whoever joins later takes the new ticket");
-}
+constexpr double kRelayTold = 0.05;  // of its rate: less is not worth a word in the line
 
 class LaunchProgram final : private LaunchOwner {
  public:
@@ -101,6 +95,7 @@ class LaunchProgram final : private LaunchOwner {
                           .folder = arguments_.folder,
                           .resume = arguments_.resume,
                           .whereabouts = {addresses_},
+                          .relays = relays_->places(),
                           .layout = layout_,
                           .save = !arguments_.save.empty(),
                           .not_saved_before = not_saved_before(arguments_.folder, arguments_.save),
@@ -185,20 +180,13 @@ class LaunchProgram final : private LaunchOwner {
   }
 
   Status open_network(const KeyPair& key, const RunId& run) {
-    ZmqWireOptions options{
-        .key = key, .listen = listen_address(arguments_), .admission = Admission::kOpen, .admitted = {}};
-    if (config_.admission.mode == AdmissionMode::kKeys) {
-      options.admission = Admission::kKeys;
-      options.admitted = config_.admission.keys;
-    }
-    options.favoured = former_members();
     if (const Status raised = raise_descriptors_max(); !raised.ok()) log_warning(raised.error().message);
-    SHOAL_TRY(open_wire(options));
-    SHOAL_ASSIGN(addresses_, own_addresses(wire_->listening_address(), arguments_.advertise, {}));
-    if (all_loopback(addresses_))
-      log_warning("this run is told under ", addresses_.front(),
-                  " only: peers on other machines cannot reach it. HINT: is the network up (`ip address`)? Else "
-                  "--advertise ADDRESS");
+    SHOAL_ASSIGN(wire_, open_launch_wire(loop_, arguments_, config_, key));
+    SHOAL_ASSIGN(const std::vector<std::string> own,
+                 own_addresses(wire_->listening_address(), arguments_.advertise, {}));
+    SHOAL_ASSIGN(relays_, LaunchRelays::open(arguments_, key, *wire_, own));
+    addresses_ = relays_->contacts();
+    relays_->say_who_meets();
     network_ = network_of(arguments_, run);
     if (arguments_.no_dht) return {};
     // UDP on the number of the TCP port: the ticket's addresses are ways into the DHT too.
@@ -210,39 +198,6 @@ class LaunchProgram final : private LaunchOwner {
                                .bootstrap = arguments_.bootstrap,
                                .cache_path = arguments_.folder + "/directory.json"};
     SHOAL_ASSIGN(directory_, open_directory(loop_, *storage_, directory));
-    return {};
-  }
-
-  // Those of a resumed run come back before there is a list that tells them from strangers. A log that cannot be read
-  // is Launch::open's to refuse.
-  std::vector<PeerId> former_members() const {
-    if (!arguments_.resume) return {};
-    const auto bytes = read_file(authority_log_path(arguments_.folder), kLogBytesMax);
-    if (!bytes.ok()) return {};
-    const auto content = parse_log(*bytes);
-    return content.ok() ? members_in(content->records) : std::vector<PeerId>();
-  }
-
-  // A resumed run listens where its peers look for it, so it waits while somebody else holds that port. Ctrl-C ends the
-  // wait and the process (StopSignals do not listen yet).
-  Status open_wire(const ZmqWireOptions& options) {
-    if (!arguments_.resume) {
-      SHOAL_ASSIGN(wire_, make_zmq_wire(loop_, options));
-      return {};
-    }
-    bool waited = false;
-    const auto in_use = [&](const Error& error) -> Status {
-      // A process that knows no lock of folders may hold port and logs: then nothing will free the port.
-      if (const auto lock = FileLock::take(trainer_log_path(arguments_.folder)); !lock.ok())
-        return make_error(lock.code(), "another process goes on with this run: " + lock.error().message);
-      log_info(error.message, ": waiting for it, because peers look for the run there, at most ",
-               seconds_of(kPortPatience), " s; Ctrl-C ends the wait");
-      waited = true;
-      return {};
-    };
-    auto wire = make_zmq_wire_when_free(loop_, options, kPortPatience, in_use);
-    if (waited && !wire.ok() && wire.code() == ErrorCode::kBusy) return still_in_use(wire.error());
-    SHOAL_ASSIGN(wire_, std::move(wire));
     return {};
   }
 
@@ -274,8 +229,11 @@ class LaunchProgram final : private LaunchOwner {
     shown_ = line;
     if (line.step > 1 && loop_.now() - last_line_ < from_seconds(arguments_.seconds_between_lines)) return;
     last_line_ = loop_.now();
-    show_status(text_of(line, status_columns()));
+    shown_.relay = relays_->share(last_line_);
+    if (shown_.relay < kRelayTold) shown_.relay.reset();
+    show_status(text_of(shown_, status_columns()));
   }
+  void on_members(const MemberList& list) override { relays_->on_members(list); }
   // The notice says why, once. Elsewhere than on a terminal each status is a line that stays.
   void on_parked_for(Duration time) override {
     shown_.parked = time;
@@ -335,6 +293,7 @@ class LaunchProgram final : private LaunchOwner {
     s.sent_bytes = wire_->bytes_sent();
     s.elapsed_s = seconds_of(loop_.now() - started_);
     for (const std::string& line : summary_lines(s, !error_)) log_info(line);
+    if (const std::string carried = relays_->carried(); !carried.empty()) log_info(carried);
     if (flight_ramp(config_))
       log_info("all ", in_flight_of(config_), " microbatches were allowed in flight for ",
                std::lround(100 * s.full_in_flight_share), " % of these tokens, and never fewer than ",
@@ -373,6 +332,7 @@ class LaunchProgram final : private LaunchOwner {
   std::unique_ptr<RunPage> page_;  // null: nobody asked for it
   std::unique_ptr<EventLog> events_;
   std::unique_ptr<ZmqWire> wire_;
+  std::unique_ptr<LaunchRelays> relays_;
   std::unique_ptr<DhtDirectory> directory_;
   std::unique_ptr<WorkQueue> aside_;
   std::unique_ptr<Launch> launch_;

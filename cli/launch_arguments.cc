@@ -34,6 +34,23 @@ void add_launch_options(Command& command, LaunchArguments& arguments) {
       .add_option("--advertise", arguments.advertise,
                   "address that others dial, repeatable (default: all but loopback)")
       .type_name("HOST[:PORT]");
+  command
+      .add_option(
+          "--relay", arguments.relay,
+          "what this process carries between members that cannot dial each other, 50mbit; 0 = nothing (default: "
+          "10mbit)")
+      .type_name("RATE");
+  command
+      .add_option(
+          "--relay-port", arguments.relay_port,
+          "where its relay listens, TCP; the ticket then names it too, for networks that let out one port alone "
+          "(default: the third port from --listen's on)")
+      .in(1u, 65535u);
+  command
+      .add_option("--via", arguments.via,
+                  "a relay (`shoal relay`) at which this process is called, for a machine that nobody can dial; with "
+                  "--advertise beside what can be dialled")
+      .type_name("HOST:PORT");
   command.add_option("--save", arguments.save, "write the trained model here").type_name("DIR");
   command
       .add_option("--layout", arguments.layout,

@@ -19,7 +19,9 @@ inline constexpr char kRunFile[] = "/run.toml", kListenFile[] = "/listen";
 struct LaunchArguments {
   std::string run;  // RUN.toml; with --resume or --standby also the run's folder
   std::string folder, listen, save, events, events_level, tensorboard;
-  std::string layout;  // a list of peers with stages; empty: none is wished
+  std::string relay = "10mbit", via;  // what its own relay carries, "0": there is none; where it is called
+  unsigned relay_port = 0;            // 0: the one behind those of its lanes
+  std::string layout;                 // a list of peers with stages; empty: none is wished
   std::vector<std::string> advertise, bootstrap;
   std::optional<PagePort> page;  // empty: there is none
   std::uint32_t network = 0;

@@ -59,9 +59,12 @@ Result<HostPort> parse_host_port(std::string_view address, PortZero zero) {
 }
 
 Result<DialAddress> parse_dial_address(std::string_view address) {
-  if (address.starts_with("via/"))
-    return make_error(ErrorCode::kInput, "\"" + std::string(address) + "\" leads over a relay, and none is dialled");
   DialAddress result;
+  if (is_via(address)) {
+    result.via = true;
+    SHOAL_ASSIGN(result.control, parse_host_port(address.substr(4)));
+    return result;
+  }
   const std::size_t plus = address.rfind('+');
   SHOAL_ASSIGN(result.control, parse_host_port(address.substr(0, plus)));
   if (plus == std::string_view::npos) return result;

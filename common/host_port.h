@@ -24,15 +24,21 @@ enum class PortZero { kRefused, kAllowed };  // where one listens, 0 stands for 
 Result<HostPort> parse_host_port(std::string_view address, PortZero zero = PortZero::kRefused);
 bool is_host_name(std::string_view host);
 
-// Where a process is dialled: "host:port", or "host:port+bulk" where a router maps the port of its bulk lane to another
-// number than the one that it names itself.
-struct DialAddress {
-  HostPort control;
-  std::uint16_t bulk_port = 0;  // 0: the process names it
+// Whether the address leads over a relay, which is no way for anything but links.
+inline bool is_via(std::string_view address) { return address.starts_with("via/"); }
 
-  std::string text() const { return control.text() + (bulk_port == 0 ? "" : "+" + std::to_string(bulk_port)); }
+// Where a process is dialled: "host:port", or "host:port+bulk" where a router maps the port of its bulk lane to another
+// number than the one that it names itself; or "via/host:port", where a relay listens that the process is called at.
+struct DialAddress {
+  HostPort control;             // via: the relay's
+  std::uint16_t bulk_port = 0;  // 0: the process names it
+  bool via = false;             // over a relay (transport/relay/relay_words.h), by both lanes
+
+  std::string text() const {
+    return (via ? "via/" : "") + control.text() + (bulk_port == 0 ? "" : "+" + std::to_string(bulk_port));
+  }
 };
-// ERRORS: kInput (no such text; "via/...", which is kept for the way over a relay and is not dialled).
+// ERRORS: kInput (no such text).
 Result<DialAddress> parse_dial_address(std::string_view address);
 
 }  // namespace shoal

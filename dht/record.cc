@@ -332,14 +332,16 @@ WallTime expires_of(const AnyRecord& record) {
 Result<AnyRecord> parse_any_record(std::string_view text) { return parse(text, nullptr); }
 
 Result<PeerRecord> parse_peer_record(const std::string& text, const RunId& run) {
-  SHOAL_ASSIGN(AnyRecord record, parse(text, &run));
-  if (auto* peer = std::get_if<PeerRecord>(&record)) return std::move(*peer);
+  auto record = parse(text, &run);
+  if (!record.ok()) return record.error();
+  if (auto* peer = std::get_if<PeerRecord>(&*record)) return std::move(*peer);
   return malformed("of a run where one of a peer is wanted");
 }
 
 Result<RunRecord> parse_run_record(const std::string& text, const RunId& run) {
-  SHOAL_ASSIGN(AnyRecord record, parse(text, &run));
-  if (auto* found = std::get_if<RunRecord>(&record)) return std::move(*found);
+  auto record = parse(text, &run);
+  if (!record.ok()) return record.error();
+  if (auto* found = std::get_if<RunRecord>(&*record)) return std::move(*found);
   return malformed("of a peer where one of a run is wanted");
 }
 

@@ -50,6 +50,7 @@ struct EventRecord {
   std::optional<std::uint64_t> settle_wait_ms{};
   // Bytes of the transport; of frames of activations and gradients: as floats, and as they were sent.
   std::optional<std::uint64_t> sent{}, received{}, fp32{}, payload{};
+  std::optional<std::uint64_t> relayed{};              // of those sent, over relays
   std::optional<std::uint64_t> deltas{}, keys{};       // activations sent as differences to a base; as key frames
   std::optional<std::uint64_t> longest_callback_ms{};  // of the process's loop, rounded up
   std::string callback{};                              // what that one was

@@ -209,6 +209,7 @@ constexpr EventField kFields[] = {
     field<&R::settle_wait_ms, Integer>("settle_wait_ms", "integer"),
     field<&R::sent, Integer>("sent", "integer"),
     field<&R::received, Integer>("received", "integer"),
+    field<&R::relayed, Integer>("relayed", "integer"),
     field<&R::fp32, Integer>("fp32", "integer"),
     field<&R::payload, Integer>("payload", "integer"),
     field<&R::deltas, Integer>("deltas", "integer"),

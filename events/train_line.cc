@@ -1,6 +1,7 @@
 #include "events/train_line.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "common/formatted.h"
@@ -53,6 +54,7 @@ std::string text_of(const TrainLine& line, std::size_t columns) {
                  {line.parked ? "" : short_number(line.tokens_per_s) + " tok/s", 1},
                  {line.parked ? "" : peers_text(line.peers), 3},
                  {line.disk_age ? "disk " + span_text(*line.disk_age) + " old" : "", 1},
+                 {line.relay ? "relay " + std::to_string(std::lround(100 * *line.relay)) + "%" : "", 1},
                  {line.faults && *line.faults > 0 ? "faults " + short_number(*line.faults) : "", 0}},
                 columns);
 }

@@ -23,12 +23,13 @@ struct TrainLine {
   std::optional<std::uint64_t> faults{};  // sessions that were over without having left; swarm only
   Duration elapsed{};
   std::optional<Duration> disk_age{};  // of the oldest stage's newest checkpoint, where it is late
+  std::optional<double> relay{};       // of its rate, what the launching process's relay carries, where that is told
   std::optional<Duration> parked{};    // the run stands still since then: no rate and no time left are known
 };
 // "390/404 96%  0:12 left  loss 2.237  val 2.301  lr 6.0e-4  25.3k tok/s  peers 2 2 1 2  faults 1", and "disk 12:00
-// old" where a checkpoint is late. Where that is too wide, the learning rate goes first, then the peers, the time left
-// and the tokens a second. Without a known end the tokens and the time since the start stand in their places. For a run
-// that stands still, "parked 0:12" is where time, rate and peers were.
+// old" where a checkpoint is late, and "relay 31%". Where that is too wide, the learning rate goes first, then the
+// peers, the time left and the tokens a second. Without a known end the tokens and the time since the start stand in
+// their places. For a run that stands still, "parked 0:12" is where time, rate and peers were.
 std::string text_of(const TrainLine& line, std::size_t columns);
 
 std::string delay_text(double delay);  // "delay 0.7"

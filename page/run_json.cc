@@ -109,6 +109,7 @@ Json member_of(const SeenPeer& row, const RunView& view) {
           {"stage", row.stage},
           {"state", gone ? std::string_view("gone") : name_of(row.state)},
           {"asked_to_move", row.asked_to_move},
+          {"reach", row.reach.empty() ? Json(nullptr) : Json(row.reach)},
           {"reason", row.reason},
           {"per_second", work(row.lives() ? rounded(row.rate.per_second()) : Json(0))},
           {"microbatches", work(row.microbatches)},

@@ -11,17 +11,24 @@ namespace shoal {
 
 Roster::Change Neighbours::on_members(const MemberList& list, TimePoint now) {
   Roster::Change change = roster_.update(list);
+  const bool only_dialled = reverse_.only_dials();
   reverse_.on_members(roster_.list());
-  const auto learn = [this](const Member& member) {
-    if (member.session != self_) links_.learn(member.peer, member.whereabouts);
-  };
-  for (const Member& member : change.added) learn(member);
-  if (now >= next_learning_) {  // all of them: a transport with too many peers forgets idle ones
+  for (const Member& member : change.added) learn(member.session);
+  // All of them: a transport with too many peers forgets idle ones.
+  if (now >= next_learning_ || only_dialled != reverse_.only_dials()) {
     next_learning_ = now + kLearningPeriod;
     for (const StageMembers& stage : list.stages)
-      for (const Member& member : stage.members) learn(member);
+      for (const Member& member : stage.members) learn(member.session);
   }
   return change;
+}
+
+void Neighbours::learn(const Session& session) {
+  const Whereabouts* const on_list = roster_.whereabouts_of(session);
+  if (on_list == nullptr || session == self_) return;
+  Whereabouts whereabouts = *on_list;
+  if (!reverse_.by_relay(session)) whereabouts.homes.clear();
+  links_.learn(*roster_.peer_of(session), std::move(whereabouts));
 }
 
 bool Neighbours::admits(const Remote& from) const {
@@ -38,12 +45,29 @@ std::optional<PeerId> Neighbours::peer_of(const Session& session) const {
 void Neighbours::on_link_up(const Remote& remote) {
   if (remote.peer == authority_) authority_session_ = remote.session;
   health_.came_up(remote.session);
+  if (reverse_.forget(remote.session)) learn(remote.session);
+}
+
+void Neighbours::on_knock(const Session& from) {
+  const auto peer = roster_.peer_of(from);
+  if (!peer) return;
+  if (!links_.reaches(*peer)) {
+    reverse_.knocked_by(from);
+    learn(from);
+  }
+  links_.dial(*peer);
 }
 
 Session Neighbours::on_link_down(const Remote& remote, TimePoint now) {
   Session session = remote.session;
   if (session == Session{})
-    if (const auto member = roster_.session_of(remote.peer)) session = *member;
+    if (const auto member = roster_.session_of(remote.peer)) {
+      session = *member;
+      if (reverse_.callable())
+        reverse_.knock(session);  // it dials, or calls us
+      else if (reverse_.forget(session))
+        learn(session);
+    }
   if (roster_.stage_of(session)) health_.went_down(session, now);
   return session;
 }
@@ -63,8 +87,12 @@ void Neighbours::send(const Session& to, Message message) {
 
 bool Neighbours::reach(const PeerId& peer) {
   if (links_.reaches(peer)) return true;
-  if (const auto session = roster_.session_of(peer)) reverse_.knock(*session);
-  return false;
+  const auto session = roster_.session_of(peer);
+  if (!session) return false;
+  reverse_.knock(*session);
+  if (!reverse_.by_relay(*session)) return false;
+  learn(*session);
+  return links_.reaches(peer);
 }
 
 std::uint64_t Neighbours::ahead_of(const Session& to, TransferId transfer) const {
@@ -85,16 +113,36 @@ void Neighbours::drop(const Session& to, TransferId transfer) {
 // ---- how they are ----
 
 std::vector<Session> Neighbours::candidates(StageId stage, TimePoint now) {
-  std::vector<Session> result, reached;
+  std::vector<Session> result, reached, unopened;
+  bool room = false;
   for (const Session& session : roster_.serving(stage)) {
     if (const auto peer = roster_.peer_of(session); !peer || !reach(*peer)) continue;
     reached.push_back(session);
     const auto why = health_.why_not(session, now);
-    if (why != WhyNot::kDown && why != WhyNot::kUnfit) result.push_back(session);
+    if (why == WhyNot::kDown || why == WhyNot::kUnfit) continue;
+    const bool relayed = links_.needs_relay(*roster_.peer_of(session));
+    rates_.set_relayed(session, relayed);
+    const bool opened = !relayed || links_.remote(*roster_.peer_of(session));
+    (opened ? result : unopened).push_back(session);
+    room |= opened && !health_.without_room(session, now);
+  }
+  if (room || unopened.empty()) {
+    full_since_.erase(stage);
+  } else if (result.empty()) {
+    result.push_back(first_of(unopened));  // what is sent there opens its link
+  } else if (TimePoint& since = full_since_.try_emplace(stage, now).first->second; now - since >= kFullTime) {
+    links_.dial(*roster_.peer_of(first_of(unopened)));
+    since = now;
   }
   if (result.empty()) result = std::move(reached);
   measure_links(result, now);
   return result;
+}
+
+Session Neighbours::first_of(const std::vector<Session>& unopened) const {
+  return *std::ranges::min_element(unopened, {}, [this](const Session& session) {
+    return mix64(std::hash<Session>{}(self_), std::hash<Session>{}(session));
+  });
 }
 
 void Neighbours::measure_links(const std::vector<Session>& sessions, TimePoint now) {

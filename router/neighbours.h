@@ -4,6 +4,7 @@
 //
 // `now` is passed in, messages leave by Links. Thread: loop only.   Borrows: links.   Bounds: the list's members.
 // Errors: what cannot be sent is logged and dropped, except where a Result says so.
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -19,6 +20,7 @@ class Neighbours {
  public:
   static constexpr Duration kMeasurePeriod = 250ms;  // of the links ahead, at most so often and while a hop waits
   static constexpr Duration kLearningPeriod = 10s;   // of addresses that were learned before
+  static constexpr Duration kFullTime = 1s;          // all candidates: one more relayed link is opened
 
   // `authority` may speak and is spoken to although no list names it; none: this process is it.
   // REQUIRES: links outlive it.
@@ -39,9 +41,7 @@ class Neighbours {
   // ---- their links ----
   void tick(TimePoint now) { reverse_.tick(now); }
   // The authority passed on that it wants a link: it is dialled where the list says.
-  void on_knock(const Session& from) {
-    if (const auto peer = roster_.peer_of(from)) links_.dial(*peer);
-  }
+  void on_knock(const Session& from);
   void on_link_up(const Remote& remote);
   // Returns the session that was at the other end; of a dial that failed: the member with that key.
   Session on_link_down(const Remote& remote, TimePoint now);
@@ -58,7 +58,8 @@ class Neighbours {
 
   // ---- how they are ----
   // Serving sessions of `stage` that can be reached, without those that are down or unfit; if there is no other, all of
-  // them. Their links are measured; one that cannot be reached is knocked at.
+  // them. Their links are measured; one that cannot be reached is knocked at. A session that only a relay leads to is
+  // among them while its link is up. Such a link is opened when there is no candidate, or all were full for kFullTime.
   std::vector<Session> candidates(StageId stage, TimePoint now);
   // Measures the links to a stage, when it is time.
   void measure(StageId stage, TimePoint now) { measure_links(roster_.serving(stage), now); }
@@ -79,6 +80,9 @@ class Neighbours {
   HopRates& rates() { return rates_; }
 
  private:
+  void learn(const Session& session);
+  // One to which a relayed link could be opened: each process has an order of its own.
+  Session first_of(const std::vector<Session>& unopened) const;
   double line_rate(const Session& session) const;  // bytes a second; 0: it is down or was not measured
   void measure_links(const std::vector<Session>& sessions, TimePoint now);
 
@@ -90,6 +94,7 @@ class Neighbours {
   ReverseLinks reverse_;
   PeerHealth health_;
   HopRates rates_;
+  std::map<StageId, TimePoint> full_since_;  // all candidates, or when a relayed link was opened last
   TimePoint next_measure_, next_learning_;
 };
 

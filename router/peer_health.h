@@ -88,6 +88,11 @@ class PeerHealth {
   void accepted(const Session& peer, TimePoint asked, TimePoint now);
   // What was asked at `asked` was refused for want of a credit. REQUIRES: ended() was called for it.
   void refused(const Session& peer, TimePoint asked, TimePoint now);
+  // Whether it refused lately and took nothing since, whether or not a probe is due.
+  bool without_room(const Session& peer, TimePoint now) const {
+    const Record* p = find(peer);
+    return p != nullptr && p->has_no_room(now);
+  }
   // Whether a place may have come free since the last call, or a probe of a full peer is due.
   bool take_news(TimePoint now);
 
@@ -109,7 +114,8 @@ class PeerHealth {
       return rest.begun() && (now < rests_until || (link_heard && *link_heard <= missed_at));
     }
     bool remembers_refusal(TimePoint now) const { return probe_pause.begun() && now - refused_at < kRemembered; }
-    bool full(TimePoint now) const { return remembers_refusal(now) && held >= fits && now < next_probe; }
+    bool has_no_room(TimePoint now) const { return remembers_refusal(now) && held >= fits; }
+    bool full(TimePoint now) const { return has_no_room(now) && now < next_probe; }
     // A link that is being dialled brings nothing: over long ways that takes seconds, and a dial that failed is told.
     Duration silence() const { return link_heard ? std::clamp(2 * pause, kSilence, kSilenceMax) : kSilenceMax; }
   };

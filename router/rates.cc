@@ -70,6 +70,7 @@ double HopRates::error(const Peer& peer, TimePoint now) const {
     sum += weight * p.log_error, weights += weight;
   }
   const double mean = weights == 0 ? 0 : std::min(0.0, sum / weights);
+  if (peer.errors == 0 && peer.relayed) return std::exp(mean) / kRelayedShare;
   const double own = peer.errors == 0 ? 0 : halved(now - peer.error_at, kErrorHalves);
   return std::exp(mean + own * (peer.log_error - mean));
 }
@@ -95,6 +96,10 @@ void HopRates::set_link(const Session& peer, double bytes_per_second, Duration r
   Peer& p = peers_[peer];
   p.bytes_per_second = bytes_per_second;
   p.rtt = seconds_of(rtt);
+}
+
+void HopRates::set_relayed(const Session& peer, bool relayed) {
+  if (relayed || peers_.contains(peer)) peers_[peer].relayed = relayed;
 }
 
 void HopRates::sent(const Session& peer) { ++peers_[peer].in_flight; }
@@ -159,7 +164,8 @@ double HopRates::expected_seconds(const Session& peer, std::uint64_t bytes, Time
 double HopRates::weight(const Session& peer, TimePoint now) const {
   const Peer* p = find(peer);
   const double compute = compute_of(p, now);
-  return compute > 0 ? 1 / (compute * (p == nullptr ? 1 : error(*p, now))) : 1;
+  if (compute > 0) return 1 / (compute * (p == nullptr ? 1 : error(*p, now)));
+  return p != nullptr && p->relayed ? kRelayedShare : 1;
 }
 
 double HopRates::hop_seconds(const Session& peer) const {

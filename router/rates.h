@@ -32,6 +32,7 @@ class HopRates {
   // How a peer's predictions failed is half forgotten after so long without a new time, and so is what it said of its
   // speed after twice as long: it is tried again.
   static constexpr Duration kErrorHalves = 10s;
+  static constexpr double kRelayedShare = 0.2;
   // No deadline is longer than both of these: kDeadlineCapMin, and kDeadlineCapFactor times what the peers that are not
   // suspected need at worst (their 99th percentile).
   static constexpr Duration kDeadlineCapMin = 2s;
@@ -55,6 +56,8 @@ class HopRates {
   // Whether its device works at a job, as its newest progress says.
   void report_working(const Session& peer, bool working) { peers_[peer].working = working; }
   void set_link(const Session& peer, double bytes_per_second, Duration rtt);
+  // Whether its link goes over a relay: then it weighs kRelayedShare of what it would until a hop there finished.
+  void set_relayed(const Session& peer, bool relayed);
 
   void sent(const Session& peer);   // one more in flight to it
   void ended(const Session& peer);  // one less
@@ -106,7 +109,7 @@ class HopRates {
     TimePoint word_at{};
     double bytes_per_second = 0, rtt = 0;
     std::uint32_t in_flight = 0;
-    bool working = false;
+    bool working = false, relayed = false;
     double compute() const { return forward + backward; }
     double there(std::uint64_t bytes) const {  // seconds of the line; 0: not measured
       return bytes_per_second > 0 ? static_cast<double>(bytes) / bytes_per_second : 0;

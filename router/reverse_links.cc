@@ -24,7 +24,7 @@ void add_direct_ones(const StageMembers& stage, const Member& self, std::vector<
 
 void ReverseLinks::on_members(const MemberList& list) {
   kept_.clear();
-  dialable_ = false;
+  dialable_ = callable_ = false;
   const Member* self = nullptr;
   StageId at;
   for (const StageMembers& stage : list.stages)
@@ -32,6 +32,7 @@ void ReverseLinks::on_members(const MemberList& list) {
       if (member.session == self_) self = &member, at = stage.stage;
   if (self == nullptr) return;
   dialable_ = self->whereabouts.dialable();
+  callable_ = !self->whereabouts.homes.empty();
   if (self->whereabouts.reach == Reach::kDirect) return;
   for (const StageMembers& stage : list.stages)
     if (stage.stage.value + 1 >= at.value && stage.stage.value <= at.value + 1) add_direct_ones(stage, *self, kept_);
@@ -42,14 +43,22 @@ void ReverseLinks::tick(TimePoint now) {
   if (now < next_look_) return;
   next_look_ = now + kLookPeriod;
   for (const PeerId& peer : kept_) links_.dial(peer);
-  std::erase_if(knocked_, [&](const auto& one) { return now - one.second >= kKnockPause; });
+  std::erase_if(knocks_at_, [&](const auto& one) { return now - one.second.last >= kKnockPause + 2 * kLookPeriod; });
 }
 
 void ReverseLinks::knock(const Session& session) {
-  if (!authority_ || !dialable_ || knocked_.contains(session) || !knocks_.take(now_)) return;
-  knocked_.emplace(session, now_);
+  if (!authority_ || !(dialable_ || callable_)) return;
+  const auto at = knocks_at_.find(session);
+  if ((at != knocks_at_.end() && now_ - at->second.last < kKnockPause) || !knocks_.take(now_)) return;
+  knocks_at_.try_emplace(session, Knocking{now_, now_}).first->second.last = now_;
   if (const auto sent = links_.send(*authority_, Knock{session}); !sent.ok())
     log_debug("no knock at ", short_name(session), ": ", sent.error().message);
+}
+
+bool ReverseLinks::by_relay(const Session& session) const {
+  if (only_dials()) return true;
+  const auto at = knocks_at_.find(session);
+  return at != knocks_at_.end() && now_ - at->second.since >= kRelayAfter;
 }
 
 }  // namespace shoal

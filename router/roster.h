@@ -17,6 +17,7 @@ class Roster {
     std::vector<Member> added;  // and those that are to be found elsewhere now
     std::vector<Session> over;  // were members and are not any more
   };
+  // Adds where members that not everybody can dial are called: their homes among the list's relays.
   // REQUIRES: the signature was checked. An older list changes nothing.
   Change update(const MemberList& list);
 
@@ -25,6 +26,8 @@ class Roster {
   std::optional<PeerId> peer_of(const Session& session) const;
   std::optional<Session> session_of(const PeerId& peer) const;
   std::optional<StageId> stage_of(const Session& session) const;
+  // Null: no member. Good until the next update.
+  const Whereabouts* whereabouts_of(const Session& session) const;
   const MemberList& list() const { return list_; }
 
  private:

@@ -26,17 +26,20 @@ class Kind:
     cone: bool = False          # whoever dials a mapped port is let in
     layers: int = 1             # routers in a row
     homes: int = 1
+    behind: str = "some"        # peers beside others that can be dialled; "all" peers, each with a router of its own; "launch"
     only: int | None = None     # the one port let out
     forward: int | None = None  # this port and the next are the home's, as its owner told the router
     established_s: int = 0      # when a silent stream is forgotten; 0: as the kernel has it, days
     six: bool = False           # no NAT: a firewall in front of public addresses
 
 
-KINDS = {"port-restricted": Kind(), "symmetric": Kind("masquerade random,fully-random"), "full-cone": Kind(cone=True),
+SYMMETRIC = "masquerade random,fully-random"
+KINDS = {"port-restricted": Kind(), "symmetric": Kind(SYMMETRIC), "full-cone": Kind(cone=True),
          "rst": Kind(refusal="reject with tcp reset"), "double": Kind(layers=2), "cgnat": Kind(layers=2, homes=3),
-         "forgetful": Kind(established_s=120), "ipv6-firewall": Kind(six=True), "only-443": Kind(only=443), "forwarded": Kind(forward=4700)}
+         "forgetful": Kind(established_s=120), "ipv6-firewall": Kind(six=True), "only-443": Kind(only=443), "forwarded": Kind(forward=4700),
+         "all-symmetric": Kind(SYMMETRIC, homes=5, behind="all"), "launch-home": Kind(SYMMETRIC, behind="launch")}
 ALL = [name for name, kind in KINDS.items() if not kind.forward]
-SHORT = ("symmetric", "rst", "cgnat", "ipv6-firewall")
+SHORT = ("symmetric", "rst", "cgnat", "ipv6-firewall", "all-symmetric")
 
 
 FACTS = ("out", "from", "ports", "unasked", "back", "other", "idle", "busy")
@@ -67,7 +70,7 @@ def settings(kind):
 
 
 def truth(kind, outer):
-    """What plain TCP must meet, FACTS. `outer`: the address of the outermost router, or of a home that needs none.
+    """What plain TCP must meet, FACTS. `outer`: the addresses of the outermost routers, or of a home that needs none.
 
     `out`: a home dials outwards, and bytes go both ways; `from` there, how many homes; `ports`: by which one port of the home appears to two others;
     `unasked`: the home's listening port is dialled; `back`: the port that it appeared by, by a third; `other`: it dials another port; `idle`,
@@ -81,14 +84,18 @@ def truth(kind, outer):
 
 
 class Places:
-    """Host numbers of a star: launch, direct members, homes, a newcomer, and behind them the routers, the outermost first."""
+    """Host numbers of a star. Launch is 0 and `peers` begin behind it, then a newcomer: so the swarm numbers its own. Which of these are homes, and
+    which are outside, follows from the kind. Behind them: what else is outside (a relay; hosts that dial and are dialled), routers, the outermost first."""
 
-    def __init__(self, kind, direct):
-        self.outside = range(direct + 1)
-        self.homes = range(direct + 1, direct + 1 + kind.homes)
-        self.newcomer = self.homes.stop
-        self.router = self.newcomer + 1
-        self.inner = range(self.router + 1, self.router + 1 + (kind.homes if kind.layers == 2 else 0))
+    def __init__(self, kind, peers):
+        joining = range(1, 1 + peers + (kind.homes if kind.behind == "some" else 0))
+        self.newcomer = joining.stop
+        self.homes = {"some": joining[peers:], "all": range(1, self.newcomer + 1), "launch": range(1)}[kind.behind]
+        self.other = range(self.newcomer + 1, self.newcomer + 1 + {"some": 0, "all": 2, "launch": 1}[kind.behind])
+        self.outside = [host for host in (*range(self.newcomer + 1), *self.other) if host not in self.homes]
+        first = self.other.stop
+        self.routers = range(first, first + (kind.homes if kind.behind == "all" else 1))
+        self.inner = range(self.routers.stop, self.routers.stop + (kind.homes if kind.layers == 2 else 0))
         self.hosts = self.inner.stop
 
 
@@ -104,12 +111,13 @@ class Homes:
         self.family = socket.AF_INET6 if kind.six else socket.AF_INET
         if kind.six:
             self.lay_six()
-        self.become_router(places.router, "six" if kind.six else "eth0", at(HOME, 2))
+        for router in places.routers:
+            self.become_router(router, "six" if kind.six else "eth0", at(HOME, 2))
         for number, home in enumerate(places.homes):
-            router = places.router
+            router = places.routers[number % len(places.routers)]
             if kind.layers == 2:
                 router = places.inner[number]
-                self.link(router, places.router, f"{CARRIER}.{number}")
+                self.link(router, places.routers[0], f"{CARRIER}.{number}")
                 self.become_router(router, "wan")
             self.link(home, router, SIX_HOME if kind.six else HOME)
 
@@ -130,10 +138,10 @@ class Homes:
 
     def lay_six(self):
         """The outside by IPv6, beside the star: a bridge at the router, whose rules see only what it routes to homes."""
-        router = self.places.router
+        router = self.places.routers[0]
         self.shell(router, "ip link add six type bridge", f"ip addr add {self.six(router)}/64 dev six nodad", "ip link set six up",
                    "sysctl -qw net.bridge.bridge-nf-call-ip6tables=0 2>&- || true")  # else what crosses the bridge is seen too
-        members = (*self.places.outside, self.places.newcomer)
+        members = self.places.outside
         for host in members:
             self.shell(host, f"ip link add six type veth peer name h{host} netns {self.star.namespace(router)}",
                        f"ip addr add {self.six(host)}/64 dev six nodad", "ip link set six up", f"ip route add default via {self.six(router)}")
@@ -148,7 +156,11 @@ class Homes:
 
     @property
     def outer(self):
-        return at(SIX_HOME, 2) if self.kind.six else self.address(self.places.router)
+        return at(SIX_HOME, 2) if self.kind.six else self.address(self.places.routers[0])
+
+    @property
+    def outers(self):
+        return self.outer if self.kind.six else " ".join(sorted(map(self.address, self.places.routers)))
 
     # ---- what plain TCP meets ----
     def made(self, host, port=0):
@@ -180,30 +192,31 @@ class Homes:
 
     def met(self):
         """As `truth` has it."""
-        kind, places, wanted = self.kind, self.places, truth(self.kind, self.outer)
+        kind, places, wanted = self.kind, self.places, truth(self.kind, self.outers)
+        one, two, third = places.outside[:3]
         found, port, own = dict.fromkeys(wanted), kind.only or PORT, kind.forward or HOME_PORT
         if kind.established_s:
             self.forget_after(FORGETS_S)
         with contextlib.ExitStack() as stack:
             keep = stack.enter_context
-            first, second, _ = (keep(self.listening(host, port)) for host, port in ((0, port), (1, port), (0, OTHER_PORT)))
+            first, second, _ = (keep(self.listening(host, port)) for host, port in ((one, port), (two, port), (one, OTHER_PORT)))
             keep(self.listening(places.homes[0], own))
-            found["unasked"] = self.dial(2, self.outer, own, wanted["unasked"])[0]
-            found["out"], stream = self.dial(places.homes[0], self.address(0), port, "passes", own)
+            found["unasked"] = self.dial(third, self.outer, own, wanted["unasked"])[0]
+            found["out"], stream = self.dial(places.homes[0], self.address(one), port, "passes", own)
             if found["out"] != "passes":
                 return found
             accepted, seen = first.accept()
             carried = passes(stream, accepted) and passes(accepted, stream)
             found["out"] = "passes" if carried else "no bytes"
-            keep(self.dial(places.homes[0], self.address(1), port, "passes", own)[1])
+            keep(self.dial(places.homes[0], self.address(two), port, "passes", own)[1])
             found["ports"] = "one" if second.accept()[1][1] == seen[1] else "many"
-            found["back"] = self.dial(2, self.outer, seen[1], wanted["back"])[0]
-            found["other"] = self.dial(places.homes[0], self.address(0), OTHER_PORT, wanted["other"])[0]
-            others = [word for word, _ in (self.dial(home, self.address(0), port, "passes") for home in places.homes[1:]) if word == "passes"]
+            found["back"] = self.dial(third, self.outer, seen[1], wanted["back"])[0]
+            found["other"] = self.dial(places.homes[0], self.address(one), OTHER_PORT, wanted["other"])[0]
+            others = [word for word, _ in (self.dial(home, self.address(one), port, "passes") for home in places.homes[1:]) if word == "passes"]
             hosts = {seen[0], *(first.accept()[1][0] for _ in others)}
             found["from"] = f"{' '.join(sorted(hosts))} of {1 + len(others)}"
             if kind.established_s:
-                busy = keep(self.dial(places.homes[0], self.address(0), port, "passes")[1])
+                busy = keep(self.dial(places.homes[0], self.address(one), port, "passes")[1])
                 found.update(self.rested(stream, accepted, busy, keep(first.accept()[0])))
                 self.forget_after(kind.established_s)
         return found
@@ -217,7 +230,7 @@ class Homes:
         return {"idle": "kept" if passes(idle, idle_end, SILENT_S) else "forgotten", "busy": "kept" if kept else "forgotten"}
 
     def forget_after(self, seconds):
-        self.shell(self.places.router, f"sysctl -qw net.netfilter.nf_conntrack_tcp_timeout_established={seconds}")
+        self.shell(self.places.routers[0], f"sysctl -qw net.netfilter.nf_conntrack_tcp_timeout_established={seconds}")
 
 
 def passes(one, other, seconds=PASSES_S):

@@ -120,6 +120,7 @@ std::vector<std::string> CountingChecker::look() {
   check_fences(broken);
   for (const SimDial& dial : swarm_.network().nats().answered())
     if (std::string line = broken_by(dial); !line.empty()) broken.push_back(std::move(line));
+  check_relays(broken);
   for (std::size_t i = 0; i < swarm_.peers().size(); ++i) {
     const auto& process = *swarm_.peers()[i];
     if (!process.alive || !process.peer || !process.peer->stage_peer() || !process.peer->stage_peer()->serving())
@@ -140,6 +141,29 @@ void CountingChecker::check_fences(std::vector<std::string>& broken) const {
     if (linked && books_.fenced().contains(*linked))
       broken.push_back("the launching process has a link to session " + short_name(*linked) + ", which it fenced");
   }
+}
+
+void CountingChecker::check_relays(std::vector<std::string>& broken) {
+  std::set<PeerId> now = on_list_;
+  if (swarm_.launch() != nullptr) {
+    now.clear();
+    for (const StageMembers& stage : swarm_.launch()->authority().members().stages)
+      for (const Member& member : stage.members) now.insert(member.peer);
+  }
+  const auto known = [&](const PeerId& peer) { return now.contains(peer) || on_list_.contains(peer); };
+  const std::vector<SimJoin>& joins = swarm_.network().joined();
+  for (; joins_read_ < joins.size(); ++joins_read_) {
+    const auto& [relay, caller, callee] = joins[joins_read_];
+    const PeerId& launch = swarm_.run_key().id();
+    if (callee != launch && !(known(callee) && (caller == launch || known(caller))))
+      broken.push_back("the relay at " + relay + " joined " + short_name(caller) + " and " + short_name(callee) +
+                       ", which are not on the list");
+  }
+  for (const auto& [at, relay] : swarm_.network().relays())
+    if (static_cast<double>(relay->carried()) > relay->allowed() + SimRelay::kPieceBytes)
+      broken.push_back("the relay at " + at + " carried " + std::to_string(relay->carried()) +
+                       " bytes, more than its rate lets through");
+  on_list_ = std::move(now);
 }
 
 std::vector<std::string> check_counting(const Swarm& swarm) { return CountingChecker(swarm).look(); }

@@ -27,6 +27,8 @@ namespace shoal {
 //     for the rest that is lost when the run ends; that rest holds nothing of a session that was over long before;
 //   - no dial was answered by a host that answers nobody outside its home (sim_nat.h), so that of no two hosts which
 //     cannot be dialled one was connected directly by a dial of the other;
+//   - a relay joined only two that the newest list has, or one of these or a stranger with the launching process; and
+//     it carried no more than its rate lets through;
 //   - the launching process has no link to a session that it fenced, in this life or in one before.
 // clang-format on
 class CountingChecker {
@@ -37,9 +39,12 @@ class CountingChecker {
 
  private:
   void check_fences(std::vector<std::string>& broken) const;
+  void check_relays(std::vector<std::string>& broken);
 
   const Swarm& swarm_;
   CountingBooks books_;
+  std::set<PeerId> on_list_;  // by the newest list of the look before
+  std::size_t joins_read_ = 0;
 };
 
 std::vector<std::string> check_counting(const Swarm& swarm);

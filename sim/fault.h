@@ -47,6 +47,10 @@ enum class FaultKind : std::uint8_t {
   kNatRenumber,  // the router of a peer's home has a new address
   kReachLost,    // nobody can dial a peer any more; what stands goes on
   kReachWon,     // everybody can dial a peer
+  // the run's relay; only where a plan asks for them (FaultOptions::relay)
+  kRelayDeath,  // strength: below 1 its machine goes silently, from 1 on its process ends. Lasting: for good
+  kRelayStall,  // it takes all and passes nothing on
+  kRelaySlow,   // strength: bytes per second
   kCount,
 };
 

@@ -25,7 +25,8 @@ std::vector<FaultKind> choose_kinds(const FaultOptions& options, Rng& rng) {
   if (!options.only.empty()) return {options.only.begin(), options.only.end()};
   std::vector<FaultKind> kinds;
   for (const FaultRow& row : fault_table())
-    if (options.nat || row.kind < FaultKind::kNatFlush) kinds.push_back(row.kind);
+    if (row.kind < FaultKind::kNatFlush || (row.kind < FaultKind::kRelayDeath ? options.nat : options.relay))
+      kinds.push_back(row.kind);
   rng.shuffle(kinds);
   kinds.resize(kKindsMin + rng.below(kinds.size() - kKindsMin + 1));
   std::sort(kinds.begin(), kinds.end());
@@ -77,6 +78,9 @@ const std::vector<FaultRow>& fault_table() {
       {FaultKind::kNatRenumber, "nat-renumber", 1, 0s, 0s, 0s, 0, 0, 0, ""},
       {FaultKind::kReachLost, "reach-lost", 1, 500ms, 15s, 60s, 0.5, 2, 2, ""},
       {FaultKind::kReachWon, "reach-won", 1, 500ms, 15s, 60s, 0, 0, 0, ""},
+      {FaultKind::kRelayDeath, "relay-death", 1.5, 500ms, 15s, 60s, 0.5, 2, 2, ""},
+      {FaultKind::kRelayStall, "relay-stall", 1, 500ms, 15s, 60s, 0, 0, 0, ""},
+      {FaultKind::kRelaySlow, "relay-slow", 1, 2s, 20s, 60s, 3e3, 1e6, 1e6, ""},
   };
   return table;
 }

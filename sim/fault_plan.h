@@ -21,8 +21,8 @@ const std::vector<FaultRow>& fault_table();
 const FaultRow& row_of(FaultKind kind);
 
 struct FaultOptions {
-  std::set<FaultKind> only;  // empty: a random subset of all, those of routers only with `nat`
-  bool nat = false;
+  std::set<FaultKind> only;  // empty: a random subset of all, those of routers and relays only with these
+  bool nat = false, relay = false;
   Duration mean_between = 2s;  // of two faults
   Duration first_after = 2s, last_after = 42s;
   double lasting = 0;        // share of the faults that end only when a core is healed

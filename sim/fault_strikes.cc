@@ -19,6 +19,10 @@ bool of_launch(FaultKind kind) {
          kind == FaultKind::kStaleDirectory || kind == FaultKind::kForgedDirectory;
 }
 
+bool of_relay(FaultKind kind) {
+  return kind == FaultKind::kRelayDeath || kind == FaultKind::kRelayStall || kind == FaultKind::kRelaySlow;
+}
+
 // No launching process comes up while it lasts.
 bool holds_back_launch(FaultKind kind) {
   return kills_launch(kind) || kind == FaultKind::kFullDisk || kind == FaultKind::kFailingDisk;
@@ -33,7 +37,7 @@ bool by_reset(const Fault& fault) { return fault.strength >= 1; }
 std::string text_of(const Fault& fault) {
   std::ostringstream out;
   out << name_of(fault.kind);
-  if (!of_launch(fault.kind)) out << " of peer " << fault.who;
+  if (!of_launch(fault.kind) && !of_relay(fault.kind)) out << " of peer " << fault.who;
   if (of_a_pair(fault.kind)) out << " and " << fault.other;
   if (fault.strength > 0) out << ", strength " << fault.strength;
   return out.str();
@@ -100,6 +104,8 @@ bool FaultStrikes::strike(const Fault& fault) {
     jumped_[fault.who] += from_seconds(rng_.chance(0.5) ? fault.strength : -fault.strength);
   } else if (fault.kind == FaultKind::kForgedDirectory) {
     forge_records(static_cast<std::size_t>(fault.strength));
+  } else if (of_relay(fault.kind)) {
+    return swarm_.network().relay(relay_of(swarm_.options())) != nullptr;
   } else if (fault.kind >= FaultKind::kNatFlush) {
     return strike_router(fault);
   }
@@ -200,6 +206,10 @@ std::vector<std::size_t> FaultStrikes::heal_core() {
   // A stage that nobody holds has not begun yet: everybody counts then.
   const bool all = best.size() < swarm_.options().stages;
   for (Active& a : active_) {
+    if (of_relay(a.fault.kind)) {
+      if (swarm_.options().home_launch || swarm_.options().unreachable >= 1) a.until = swarm_.loop().now();
+      continue;
+    }
     const bool harms_core = of_a_pair(a.fault.kind) ? core.contains(a.fault.who) && core.contains(a.fault.other)
                                                     : core.contains(a.fault.who);
     if (all || of_launch(a.fault.kind) || harms_core) a.until = swarm_.loop().now();
@@ -211,7 +221,8 @@ std::vector<std::size_t> FaultStrikes::heal_core() {
 std::set<std::uint64_t> FaultStrikes::afflicted() const {
   std::set<std::uint64_t> peers;
   for (const Active& a : active_)
-    if (!of_a_pair(a.fault.kind) && !of_launch(a.fault.kind) && a.fault.who < swarm_.peers().size())
+    if (!of_a_pair(a.fault.kind) && !of_launch(a.fault.kind) && !of_relay(a.fault.kind) &&
+        a.fault.who < swarm_.peers().size())
       peers.insert(Session::of(swarm_.peers()[a.fault.who]->key.id(), 0).peer_tag);
   return peers;
 }
@@ -221,6 +232,7 @@ std::set<std::uint64_t> FaultStrikes::afflicted() const {
 void FaultStrikes::apply() {
   apply_hosts();
   apply_pairs();
+  apply_relay();
   Duration sync = kHealthySync;
   bool full = false, failing = false, dead = false, stale = false;
   for (const Active& a : active_) {
@@ -296,6 +308,23 @@ void FaultStrikes::apply_pairs() {
   for (const auto& [from, to] : blocked_)
     if (!wanted.contains({from, to})) swarm_.network().block(from, to, false);
   blocked_ = wanted;
+}
+
+void FaultStrikes::apply_relay() {
+  const Address at = relay_of(swarm_.options());
+  SimRelay* relay = swarm_.network().relay(at);
+  if (relay == nullptr) return;
+  bool dead = false, silent = false, stalled = false;
+  double rate = swarm_.options().relay_bytes_per_second;
+  for (const auto& [fault, until] : active_) {
+    if (fault.kind == FaultKind::kRelayDeath) dead = true, silent = !by_reset(fault);
+    stalled |= fault.kind == FaultKind::kRelayStall;
+    if (fault.kind == FaultKind::kRelaySlow) rate = std::min(rate, fault.strength);
+  }
+  if (dead && relay->lives()) swarm_.network().end_relay(at, silent);
+  if (!dead && (swarm_.options().home_launch || swarm_.launch() != nullptr)) swarm_.begin_relay();
+  relay->set_stalled(stalled);
+  relay->set_rate(rate);
 }
 
 }  // namespace shoal

@@ -25,8 +25,11 @@ class FaultStrikes {
   void tend();
   // Something is under way that will end by itself.
   bool pending() const;
+  // Something is under way, also for good, or the launching process is away.
+  bool troubled() const { return !active_.empty() || launch_away(); }
   // Ends what keeps a core from working: the launching process, the directory, and a reachable replica of every stage
-  // that holds the newest state, with one that can be dialled where others cannot. Other lasting faults stay. Returns
+  // that holds the newest state, with one that can be dialled where others cannot; the relay where that one is needed:
+  // the launching process or a whole stage is behind it. Other lasting faults stay. Returns
   // who is the core.
   std::vector<std::size_t> heal_core();
   // Peers that suffer still from a fault of their own, not of a pair (Session::peer_tag).
@@ -48,6 +51,7 @@ class FaultStrikes {
   void apply();
   void apply_hosts();
   void apply_pairs();
+  void apply_relay();
   SimHostShape shape_of(std::size_t peer) const;
   bool away(std::size_t peer) const;
   bool launch_away() const;

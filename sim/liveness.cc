@@ -154,6 +154,8 @@ class WaitsFor {
 }  // namespace
 
 std::optional<StageId> stage_out_of_reach(const Swarm& swarm) {
+  for (const auto& [at, relay] : swarm.network().relays())
+    if (relay->lives()) return std::nullopt;
   std::set<StageId> dialable;
   for (const auto& process : swarm.peers())
     if (process->alive && !process->finished && process->wish && swarm.network().nats().of(process->address).dialable())

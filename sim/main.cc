@@ -23,8 +23,8 @@ struct Arguments {
   FaultOptions faults;
   ScaleOptions scale{.peers = 0};  // 0: seeds
   double scale_seconds = 30, unlike = 1, unreachable = 0;
-  bool standby = false, checkpoints = false, verbose = false, report = false, json = false, list = false,
-       stop_at_first = false;
+  bool home_launch = false, standby = false, checkpoints = false, verbose = false, report = false, json = false,
+       list = false, stop_at_first = false;
 };
 
 std::vector<std::string> kind_names() {
@@ -61,10 +61,12 @@ void add_options(Command app, Arguments& a) {
       .in(1.0, 1000.0)
       .show_default();
   app.add_option("--unreachable", a.unreachable,
-                 "in every seed: this share of the peers of each stage cannot be dialled, and faults of routers are "
-                 "among those drawn")
+                 "in every seed: this share of the peers of each stage cannot be dialled, the launching process "
+                 "relays for them, and faults of routers and of the relay are among those drawn")
       .in(0.0, 1.0)
       .show_default();
+  app.add_flag("--home-launch", a.home_launch,
+               "in every seed: nobody can dial the launching process, which is called at a relay on a host of its own");
   app.add_flag("--verbose", a.verbose, "tell every story, not only the broken ones");
   app.add_flag("--stop-at-first", a.stop_at_first, "end the batch with the first seed that broke a rule");
   app.add_flag("--report", a.report, "end with the figures of the batch, kind by kind");
@@ -94,6 +96,8 @@ ScenarioResult run_seed(const Arguments& a, std::uint64_t seed) {
   options.standby = a.standby;
   options.unlike = a.unlike;
   options.unreachable = a.unreachable;
+  options.home_launch = a.home_launch;
+  if (a.unreachable > 0 || a.home_launch) options.relay_bytes_per_second = kSimRelayBytesPerSecond;
   if (seed % kTightEvery == 0) make_tight(options);
   if (seed % kDeltasEvery == 0) options.deltas = exact_deltas();
   if (seed % kEstimatesEvery == 0) options.config.data.validate_every = 1;
@@ -122,6 +126,9 @@ void tell_total(std::uint64_t seeds, std::uint64_t failed, const ScenarioResult&
       "%llu commits missed, made up by %llu shifts from the anchor and %llu from the snapshot; %llu times a stage went "
       "back\n",
       n(total.behind), n(total.shifts_anchor), n(total.shifts_snapshot), n(total.restores));
+  if (total.joined > 0)
+    std::printf("%llu times a relay joined two, and carried %.1f MB\n", n(total.joined),
+                static_cast<double>(total.carried) / 1e6);
   if (total.takeovers > 0) std::printf("%llu times a standby went on\n", n(total.takeovers));
   if (total.asked_to_move > 0)
     std::printf("%llu times a peer was asked to move; %llu served where they were wanted, in %llu seeds\n",
@@ -173,6 +180,7 @@ int main(int argc, char** argv) {
     for (const std::string& name : arguments.kinds)
       if (name == row.name) arguments.faults.only.insert(row.kind);
   arguments.faults.nat = arguments.unreachable > 0;
+  arguments.faults.relay = arguments.unreachable > 0 || arguments.home_launch;
   arguments.faults.mean_between = from_seconds(arguments.fault_every_s);
   set_log_level(LogLevel::kError);
   if (arguments.scale.peers > 0) return tell_scale(arguments);

@@ -12,6 +12,7 @@ namespace shoal {
 namespace {
 
 constexpr Duration kLookEvery = 250ms;
+constexpr Duration kLeftOutAfter = 30s;  // of the last trouble: what blames a pair by then is of no fault
 
 class Scenario {
  public:
@@ -28,7 +29,7 @@ class Scenario {
     for (const Fault& fault : plan_) {
       watch_until(start_ + fault.at);
       if (!going_on()) break;
-      strikes_.begin(fault);
+      if (strikes_.begin(fault)) troubled_ = swarm_.loop().now();
       look();
     }
     while (intact() && strikes_.pending() && swarm_.loop().now() < limit_)
@@ -70,7 +71,22 @@ class Scenario {
     result_.broken = checker_.look();
     for (const auto& process : swarm_.standbys())
       if (process->error) result_.broken.push_back("a standby cannot go on: " + process->error->message);
+    check_left_out();
     if (!intact()) say("a rule is broken");
+  }
+
+  // Nobody's session ends because a pair does not meet while nothing keeps it from meeting and a relay joins who cannot
+  // be dialled.
+  void check_left_out() {
+    if (strikes_.troubled()) troubled_ = swarm_.loop().now();
+    const auto& relays = swarm_.network().relays();
+    const bool relayed = std::any_of(relays.begin(), relays.end(), [](const auto& r) { return r.second->lives(); });
+    for (; read_ < swarm_.events().size(); ++read_) {
+      const SimEvent& event = swarm_.events()[read_];
+      const bool out = event.event == EventKind::kSessionOver && event.cause.find("left out: it and") == 0;
+      if (out && relayed && event.at > troubled_ + kLeftOutAfter)
+        result_.broken.push_back("a session ended though a relay lives: " + event.cause);
+    }
   }
 
   void judge_liveness() {
@@ -204,6 +220,8 @@ class Scenario {
     result_.behind = counts[EventKind::kBehind];
     result_.restores = counts[EventKind::kRestored];
     result_.takeovers = swarm_.takeovers();
+    result_.joined = swarm_.network().joined().size();
+    for (const auto& [at, relay] : swarm_.network().relays()) result_.carried += relay->carried();
     count_moves();
     result_.undos = counts[EventKind::kUndone];
     result_.gone = counts[EventKind::kCommitGone];
@@ -231,6 +249,8 @@ class Scenario {
   TimePoint start_, limit_;
   ScenarioResult result_;
   bool ends_without_stage_ = false;
+  std::size_t read_ = 0;  // events, by check_left_out
+  TimePoint troubled_{};  // when a fault was under way last
 };
 
 void add_map(const std::map<std::string, std::uint64_t>& from, std::map<std::string, std::uint64_t>& to) {
@@ -247,6 +267,8 @@ void ScenarioResult::add(const ScenarioResult& other) {
                               &ScenarioResult::takeovers,
                               &ScenarioResult::asked_to_move,
                               &ScenarioResult::moves,
+                              &ScenarioResult::joined,
+                              &ScenarioResult::carried,
                               &ScenarioResult::lives_with_moves,
                               &ScenarioResult::shifts_anchor,
                               &ScenarioResult::shifts_snapshot,

@@ -25,7 +25,8 @@ struct ScenarioResult {
   std::uint64_t moves = 0;                           // of those, sessions that served where they were wanted
   std::uint64_t lives_with_moves = 0;                // 1 where there was one
   std::uint64_t shifts_anchor = 0,
-                shifts_snapshot = 0;  // sessions that caught up, without and with own work in the missed round
+                shifts_snapshot = 0;      // sessions that caught up, without and with own work in the missed round
+  std::uint64_t joined = 0, carried = 0;  // by the relay: pairs, and bytes of them
   std::uint64_t branches = 0, undos = 0, gone = 0, lost = 0, committed = 0;
   std::uint64_t looks = 0;             // times that the counting was judged
   std::uint64_t last_copies_lost = 0;  // runs that could only be parked: a stage's newest version died with its holder

@@ -36,7 +36,14 @@ struct SimNetwork::Connection {
   SimNats::Route route{};                    // that it was dialled by
   std::array<SimWire*, 2> wires{};           // null: that end is gone
   std::array<std::array<Pipe, 2>, 2> pipes;  // [receiving side][lane]
-  Duration latency() const { return ends[0]->shape.latency / 2 + ends[1]->shape.latency / 2; }
+  SimRelay* relay = nullptr;                 // that joined it; its latency is paid on both legs
+  Place* relay_place = nullptr;
+  bool via = false;  // dialled at a relay: ends[1] is that until it joins
+  // How long what `side` sends is on its way, up to the relay where there is one.
+  Duration leg(int side) const {
+    return ends[side]->shape.latency / 2 + (relay ? relay_place : ends[1 - side])->shape.latency / 2;
+  }
+  Duration latency() const { return relay ? leg(0) + leg(1) : leg(0); }
 
   bool up = false;
   bool forgotten = false;  // by a router on its way: nothing crosses any more, and nobody is told

@@ -10,6 +10,7 @@ constexpr std::uint64_t kLaneBytesMax[2] = {4u << 20,
                                             8u << 20};  // not taken by the receiver yet: socket buffers of both ends
 constexpr Duration kConnectTimeout = 5s;
 constexpr std::uint64_t kHeaderBytes = 64;  // of every message, on the line
+constexpr std::string_view kVia = "via/";
 
 Duration time_for(std::uint64_t bytes, double bytes_per_second) {
   return bytes_per_second <= 0 ? Duration::zero() : from_seconds(static_cast<double>(bytes) / bytes_per_second);
@@ -96,9 +97,12 @@ void SimNetwork::trace(Event event, ConnectionId id, std::uint64_t detail) {
 ConnectionId SimNetwork::connect(SimWire& from, const PeerId& peer, const Address& address) {
   const ConnectionId id = next_++;
   auto connection = std::make_unique<Connection>();
-  connection->dialled = address;
-  connection->route = nats_.route(from.address(), address);
-  connection->ends = {&place(from.address()), &place(connection->route.to)};
+  connection->via = address.starts_with(kVia);
+  const Address dialled = connection->via ? address.substr(kVia.size()) : address;
+  const SimRelay* relay = connection->via ? this->relay(dialled) : nullptr;
+  connection->dialled = dialled;
+  connection->route = nats_.route(from.address(), dialled);
+  connection->ends = {&place(from.address()), &place(relay ? relay->host() : connection->route.to)};
   connection->wires[0] = &from;
   const Duration round_trips = 4 * connection->latency();  // TCP, then the key exchange
   connections_.emplace(id, std::move(connection));
@@ -123,7 +127,20 @@ void SimNetwork::establish(ConnectionId id, const PeerId& wanted) {
     });
     return;
   }
-  if (!to.wire || to.host->killed() || answer == SimNats::Answer::kRefused)
+  if (answer == SimNats::Answer::kRefused)
+    return break_connection(id, make_error(ErrorCode::kUnreachable, "nobody listens at " + dialled));
+  connection->via ? call(id, wanted) : greet(id, wanted);
+}
+
+// The other end is reached: the keys are exchanged.
+void SimNetwork::greet(ConnectionId id, const PeerId& wanted) {
+  Connection* connection = find(id);
+  if (!connection) return;
+  if (!connection->wires[0]) return void(connections_.erase(id));
+  const Address& from = connection->ends[0]->address;
+  Place& to = *connection->ends[1];
+  const Address dialled = connection->dialled;
+  if (!to.wire || to.host->killed())
     return break_connection(id, make_error(ErrorCode::kUnreachable, "nobody listens at " + dialled));
   const SimWire& dialler = *connection->wires[0];
   if (to.wire->self() != wanted)
@@ -134,7 +151,11 @@ void SimNetwork::establish(ConnectionId id, const PeerId& wanted) {
   }
   connection->up = true;
   connection->wires[1] = to.wire;
-  nats_.note_answered(from, to.address);
+  if (connection->relay) {
+    joined_.push_back({dialled, dialler.self(), wanted});
+  } else {
+    nats_.note_answered(from, to.address);
+  }
   trace(Event::kUp, id, 0);
   const PeerId from_peer = dialler.self(), to_peer = to.wire->self();
   connection->wires[1]->state_->open.insert(id);
@@ -162,6 +183,7 @@ void SimNetwork::detach(SimWire& wire) {
   for (const ConnectionId id : ids) disconnect(wire, id);
   if (const auto found = places_.find(wire.address()); found != places_.end() && found->second->wire == &wire)
     found->second->wire = nullptr;
+  be_called_at(wire, {});
 }
 
 void SimNetwork::expel_strangers(SimWire& wire) {
@@ -179,13 +201,13 @@ void SimNetwork::expel_strangers(SimWire& wire) {
 // The end at `side` learns that the connection is gone, after what was under way to it.
 void SimNetwork::tell_down(ConnectionId id, int side, Error cause, Duration delay) {
   Connection& connection = *find(id);
-  if (blocked_.contains({connection.ends[1 - side]->address, connection.ends[side]->address})) {
+  if (stopped(connection, side)) {
     connection.down_held[side] = std::move(cause);
     return;
   }
   TimePoint when = loop_.now() + delay;
   for (const Pipe& pipe : connection.pipes[side]) when = std::max(when, pipe.last_arrival);
-  loop_.at(when, [this, id, side, cause] {
+  const auto tell = [this, id, side, cause] {
     Connection* gone = find(id);
     if (!gone || gone->forgotten) return;
     SimWire* wire = gone->wires[side];
@@ -193,6 +215,10 @@ void SimNetwork::tell_down(ConnectionId id, int side, Error cause, Duration dela
     ++errors_[cause.code];
     trace(Event::kDown, id, static_cast<std::uint64_t>(cause.code));
     if (wire) wire->notify_down(id, cause);
+  };
+  if (!connection.relay) return void(loop_.at(when, tell));
+  loop_.at(when, [this, relay = connection.relay, id, side, tell] {
+    relay->carry(id, 1 - side, Lane::kControl, kHeaderBytes, tell);
   });
 }
 
@@ -238,20 +264,24 @@ void SimNetwork::leave_uplink(ConnectionId id, int side, Lane lane, Bytes messag
   } else {
     sent = take_line(sender.up_free, sent, time_for(bytes, sender.shape.up_bytes_per_second));
   }
-  const TimePoint arrival = sent + connection.latency() + disturbance(rng_, id, side, lane, sender.shape);
+  const TimePoint arrival = sent + connection.leg(side) + disturbance(rng_, id, side, lane, sender.shape);
   pipe.last_arrival = std::max(pipe.last_arrival, arrival);
   const bool again = lane == Lane::kControl && sender.shape.repeat_share > 0 && rng_.chance(sender.shape.repeat_share);
   if (again) pipe.outstanding += message.size();
-  loop_.at(pipe.last_arrival,
-           [this, id, side, lane, again, message = disturbed(rng_, std::move(message), sender.shape)] {
-             for (int copy = 0; copy <= (again ? 1 : 0); ++copy) arrive(id, 1 - side, lane, message);
-           });
+  auto arrives = [this, id, side, lane, again, message = disturbed(rng_, std::move(message), sender.shape)] {
+    for (int copy = 0; copy <= (again ? 1 : 0); ++copy) arrive(id, 1 - side, lane, message);
+  };
+  if (!connection.relay) return void(loop_.at(pipe.last_arrival, std::move(arrives)));
+  loop_.at(pipe.last_arrival, [this, id, side, lane, bytes, relay = connection.relay, onward = connection.leg(1 - side),
+                               arrives = std::move(arrives)] {
+    relay->carry(id, side, lane, bytes, [this, onward, arrives] { loop_.after(onward, arrives); });
+  });
 }
 
 void SimNetwork::arrive(ConnectionId id, int side, Lane lane, Bytes message) {
   Connection* connection = find(id);
   if (!connection || connection->forgotten) return;
-  if (blocked_.contains({connection->ends[1 - side]->address, connection->ends[side]->address})) {
+  if (stopped(*connection, side)) {
     connection->pipes[side][0].held.emplace_back(lane, std::move(message));
     return;
   }
@@ -293,6 +323,7 @@ std::string SimNetwork::other_host(const SimWire& at, ConnectionId id) const {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return {};
   const Connection& connection = *found->second;
+  if (connection.relay) return {};  // what a relay says of a caller proves nothing
   const Address& other = connection.ends[connection.wires[0] == &at ? 1 : 0]->address;
   if (!connection.route.inside) return nats_.outer_host(other);
   const Address& inner = nats_.of(other).inner;

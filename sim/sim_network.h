@@ -21,6 +21,7 @@
 #include "common/rng.h"
 #include "sim/sim_host.h"
 #include "sim/sim_nat.h"
+#include "sim/sim_relay.h"
 #include "transport/wire.h"
 
 namespace shoal {
@@ -59,7 +60,24 @@ class SimNetwork {
   // `admitted` empty: everyone. A peer that is not among them is refused by name.
   std::unique_ptr<Wire> make_wire(const PeerId& peer, const Address& address, std::set<PeerId> admitted = {});
 
-  void freeze(const Address& address) { host(address).freeze(); }
+  // ---- relays ----
+  // One that listens at `address`, as part of the process on the host `host`, with which it dies and stands still.
+  // Again where it stood: it lives again. 0 bytes a second = unlimited.
+  void add_relay(const Address& address, const Address& host, double bytes_per_second);
+  // It ends by itself: what it joined breaks at both ends, or, where it ends silently, no end hears anything more.
+  void end_relay(const Address& address, bool silent = false);
+  SimRelay* relay(const Address& address);  // null: there was never one
+  const std::map<Address, std::unique_ptr<SimRelay>>& relays() const { return relays_; }
+  // Which pairs (caller, callee) relays join; without it any. `open`: strangers may call it, and its pairs do not count
+  // as those of one peer.
+  void set_listed(const PeerId& open, std::function<bool(const PeerId&, const PeerId&)> on_list) {
+    open_ = open;
+    on_list_ = std::move(on_list);
+  }
+  const std::vector<SimJoin>& joined() const { return joined_; }
+
+  // ---- faults ----
+  void freeze(const Address& address);
   void resume(const Address& address);
   // The process dies; its kernel closes its connections. With `machine` nobody is told: the others see silence.
   void kill(const Address& address, bool machine = false);
@@ -101,6 +119,14 @@ class SimNetwork {
 
   ConnectionId connect(SimWire& from, const PeerId& peer, const Address& address);
   void establish(ConnectionId id, const PeerId& wanted);
+  void greet(ConnectionId id, const PeerId& wanted);
+  // sim_network_relays.cc
+  void call(ConnectionId id, const PeerId& callee);
+  std::string refusal_of(const Connection& connection, const SimRelay* relay, const PeerId& callee) const;
+  std::size_t pairs_of(const SimRelay& relay, const PeerId* peer) const;
+  void be_called_at(SimWire& wire, const std::vector<Address>& relays);
+  bool relayed(ConnectionId id) const;
+  void break_homes(const Address& host, bool resets);
   Status send(SimWire& from, ConnectionId id, Lane lane, Bytes message);
   void disconnect(SimWire& from, ConnectionId id);
   std::string other_host(const SimWire& at, ConnectionId id) const;
@@ -111,7 +137,8 @@ class SimNetwork {
   void deliver(ConnectionId id, int side, Lane lane);
   void tell_down(ConnectionId id, int side, Error cause, Duration delay);
   void break_connection(ConnectionId id, const Error& cause);
-  void release_blocked(const Address& from, const Address& to);
+  void release_blocked();
+  bool stopped(const Connection& connection, int side) const;  // what is on its way there, by what is blocked
   Place& place(const Address& address);
   Connection* find(ConnectionId id);
   void trace(Event event, ConnectionId id, std::uint64_t detail);
@@ -124,6 +151,10 @@ class SimNetwork {
   std::map<ConnectionId, std::unique_ptr<Connection>> connections_;
   std::set<std::pair<Address, Address>> blocked_;
   SimNats nats_;
+  std::map<Address, std::unique_ptr<SimRelay>> relays_;
+  PeerId open_;
+  std::function<bool(const PeerId&, const PeerId&)> on_list_;
+  std::vector<SimJoin> joined_;
   ConnectionId next_ = 1;
   std::uint64_t trace_ = 0;
   std::map<ErrorCode, std::uint64_t> errors_;

@@ -5,7 +5,6 @@
 #include "stages/integer_executor.h"
 
 namespace shoal {
-
 namespace {
 
 constexpr char kRunFolder[] = "run";
@@ -156,6 +155,9 @@ Swarm::Swarm(SwarmOptions options)
       run_key_(key_of(options_.seed ^ 0xa07)),
       samples_(make_samples(options_.config, rng_.fork("text"))) {
   network_.set_default_shape(options_.shape);
+  network_.set_listed(run_key_.id(),
+                      [this](const PeerId& caller, const PeerId& callee) { return may_be_joined(caller, callee); });
+  if (options_.home_launch) network_.nats().set(kSimLaunchAddress, sim_home("launch's home", "192.168.1.2:1"));
   disk_.set_sync_delay(40ms);  // a slow disk: what left before the log was durable shows
   SHOAL_CHECK(start_launch(false).ok());
   for (std::uint16_t replica = 0; replica < options_.replicas; ++replica)
@@ -178,6 +180,8 @@ Status Swarm::start_launch(bool resume, std::optional<RunLock> lock) {
   SimHost& host = network_.add_host(kSimLaunchAddress, options_.shape);
   const auto& admitted = options_.config.admission.keys;  // empty: open
   launch_wire_ = network_.make_wire(run_key_.id(), kSimLaunchAddress, {admitted.begin(), admitted.end()});
+  begin_relay();
+  if (options_.home_launch) launch_wire_->be_called_at({relay_of(options_)});
   storage_ = std::make_unique<SimStorage>(host.loop(), disk_);
   if (!lock) {
     SHOAL_ASSIGN(lock, RunLock::take(*storage_, kRunFolder, "launch"));
@@ -193,7 +197,8 @@ Status Swarm::start_launch(bool resume, std::optional<RunLock> lock) {
                         .key = run_key_,
                         .folder = kRunFolder,
                         .resume = resume,
-                        .whereabouts = {{kSimLaunchAddress}},
+                        .whereabouts = {{launch_contact()}},
+                        .relays = relays(),
                         .save = options_.save,
                         .round_budget = options_.round_budget,
                         .log_bytes_max = options_.log_bytes.max,
@@ -321,7 +326,7 @@ void Swarm::start_peer(HostedPeer& process) {
   }
   PeerOptions options{.key = process.key,
                       .run = RunId{run_key_.id().bytes},
-                      .authority = {{kSimLaunchAddress}},
+                      .authority = {{launch_contact()}},
                       .whereabouts = {{process.told}},
                       .wish = process.wish,
                       .device = "simulated",

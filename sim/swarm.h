@@ -37,6 +37,11 @@ struct SwarmOptions {
   // So many of the peers of each stage, rounded, cannot be dialled; one can unless it is 1. Peers name their stage
   // then.
   double unreachable = 0;
+  // Bytes a second of the run's relay (begin_relay()); 0 = it has none.
+  double relay_bytes_per_second = 0;
+  // The launching process is at a home where nobody dials it: it is called at the relay, which the ticket names.
+  // REQUIRES: a relay.
+  bool home_launch = false;
   Duration round_budget{0};            // 0 = as [sync] says
   std::size_t credits = 16;            // of every peer
   PeerDirectory* directory = nullptr;  // of every peer; borrowed
@@ -60,6 +65,9 @@ struct SwarmOptions {
 };
 
 inline constexpr const char* kSimLaunchAddress = "launch:1";
+// Where the run's relay listens: as part of the launching process, or on a host of its own where that is at home.
+Address relay_of(const SwarmOptions& options);
+inline constexpr double kSimRelayBytesPerSecond = 10e6 / 8;  // what `shoal launch` gives away unasked
 
 // A run of the integer executor, small enough for hundreds of seeds. Swarm(SwarmOptions{.config = small_config(...)})
 // is what other projects name setup_swarm(n, ...).
@@ -95,6 +103,8 @@ class Swarm {
   void add_standby();          // on the launching process's machine, with which it dies
   void stop_launch() { launch_->stop("stopped by Ctrl-C"); }
   void cut(std::size_t a, std::size_t b);  // their connections break
+  // Where the options have one that does not live: it begins.
+  void begin_relay();
 
   // ---- running ----
   void run_for(Duration duration) { loop_.run_for(duration); }
@@ -169,6 +179,10 @@ class Swarm {
   void take_turn(HostedStandby& process, RunLock lock);
   void end_launch_process(bool silent);  // `silent`: peers hear nothing, not even that its connections ended
   std::unique_ptr<PeerDirectory> make_directory(EventLoop& loop);
+  Address launch_contact() const;  // where the ticket says that it is
+  std::vector<RelayPlace> relays() const;
+  // By the newest list that the relay was told of.
+  bool may_be_joined(const PeerId& caller, const PeerId& callee);
 
   SwarmOptions options_;
   SimLoop loop_;
@@ -189,6 +203,7 @@ class Swarm {
   std::vector<std::unique_ptr<HostedPeer>> peers_;
   std::vector<std::unique_ptr<HostedStandby>> standbys_;
   std::uint64_t takeovers_ = 0;
+  std::set<PeerId> on_list_;  // peers, by the newest list
   std::vector<SimEvent> all_events_;
   std::optional<RunSummary> summary_;
   std::optional<Error> launch_error_;

@@ -1,4 +1,4 @@
-// Which peers of a swarm cannot be dialled, and behind what they are.
+// Which processes of a swarm cannot be dialled, behind what they are, and the relay that joins them.
 #include <cmath>
 
 #include "sim/swarm.h"
@@ -38,6 +38,35 @@ SimNat nat_of(const SwarmOptions& options, std::size_t index) {
   for (std::size_t other = 0; other < index; ++other)
     place += is_unreachable(options, other) && home_of(options, other) == home;
   return sim_home(home, "192.168.1." + std::to_string(place) + ":1", resets);
+}
+
+// The list takes no names.
+Address relay_of(const SwarmOptions& options) { return options.home_launch ? "203.0.113.9:443" : "203.0.113.1:443"; }
+
+Address Swarm::launch_contact() const {
+  return options_.home_launch ? "via/" + relay_of(options_) : Address(kSimLaunchAddress);
+}
+
+std::vector<RelayPlace> Swarm::relays() const {
+  if (options_.relay_bytes_per_second <= 0) return {};
+  return {{relay_of(options_), static_cast<std::uint32_t>(options_.relay_bytes_per_second * 8 / 1000)}};
+}
+
+void Swarm::begin_relay() {
+  const Address at = relay_of(options_);
+  const SimRelay* relay = network_.relay(at);
+  if (options_.relay_bytes_per_second <= 0 || (relay && relay->lives())) return;
+  network_.add_relay(at, options_.home_launch ? "relay:1" : kSimLaunchAddress, options_.relay_bytes_per_second);
+}
+
+bool Swarm::may_be_joined(const PeerId& caller, const PeerId& callee) {
+  if (launch_ != nullptr) {
+    on_list_.clear();
+    for (const StageMembers& stage : launch_->authority().members().stages)
+      for (const Member& member : stage.members) on_list_.insert(member.peer);
+  }
+  const PeerId& launch = run_key_.id();
+  return callee == launch || (on_list_.contains(callee) && (caller == launch || on_list_.contains(caller)));
 }
 
 }  // namespace shoal

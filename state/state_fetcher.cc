@@ -14,9 +14,9 @@ namespace {
 
 // Chunks, some 40 ms of BLAKE2b for digest and root: parts of rounds wait for no longer job.
 constexpr std::size_t kHashedAtOnce = 16;
-
 constexpr int kChunkTimeouts = 12;  // a chunk that takes so many is given up, whatever else its donor sends
 constexpr int kMuchLater = 2;
+constexpr std::size_t kAskedFirst = 5;       // looks without an offer in which no donor is asked over a relay
 constexpr std::size_t kTicksToAskAgain = 3;  // a donor that has our questions for a while keeps the image
 
 std::size_t chunk_size(std::uint64_t bytes, std::uint32_t index) {
@@ -93,7 +93,15 @@ struct StateFetcher::State {
   bool has_other_than(const auto& these) const {
     return std::ranges::any_of(donors, [&](const PeerId& one) { return !these.contains(one) && host.reaches(one); });
   }
-  bool passed_over(const PeerId& donor) const { return late.contains(donor) && has_other_than(late); }
+  // One that no relay is needed to may have the state: it is asked first.
+  bool direct_first() const {
+    return queries < kAskedFirst && std::ranges::any_of(donors, [&](const PeerId& one) {
+             return !host.needs_relay(one) && !late.contains(one) && !refused.contains(one) && host.reaches(one);
+           });
+  }
+  bool passed_over(const PeerId& donor) const {
+    return (late.contains(donor) && has_other_than(late)) || (host.needs_relay(donor) && direct_first());
+  }
 
   void drop_image() {
     offering.clear();
@@ -103,9 +111,8 @@ struct StateFetcher::State {
     hashing = false;
     have.clear();
     have_count = 0;
-    have_bytes = seen = told = 0;
+    have_bytes = seen = told = next = 0;
     asked.clear();
-    next = 0;
   }
 
   void arm() {

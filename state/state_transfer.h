@@ -90,6 +90,8 @@ class FetcherHost {
   virtual void send(const PeerId& to, Message message) = 0;
   // Whether a message can go to the donor: one that it cannot go to is neither asked nor waited for until it can.
   virtual bool reaches(const PeerId& /*donor*/) { return true; }
+  // Whether it would go over a relay: others are asked first.
+  virtual bool needs_relay(const PeerId& /*donor*/) const { return false; }
   // More is here, also of chunks that are not whole yet: a line may take longer for one than others are patient. Never
   // less than was said of that image. 0 bytes: it is offered, and its chunks are asked for.
   virtual void on_progress(std::uint64_t bytes, std::uint64_t total) = 0;

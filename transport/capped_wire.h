@@ -44,6 +44,8 @@ class CappedWire final : public Wire, private Wire::Listener {
   Status admit_only(const std::vector<PeerId>& peers) override { return inner_.admit_only(peers); }
   void favour(const std::vector<PeerId>& peers) override { inner_.favour(peers); }
   std::string other_host(ConnectionId connection) const override { return inner_.other_host(connection); }
+  void be_called_at(const std::vector<Address>& relays) override { inner_.be_called_at(relays); }
+  bool relayed(ConnectionId connection) const override { return inner_.relayed(connection); }
   std::uint64_t bytes_sent() const override { return inner_.bytes_sent(); }
   RefusalCounts refusals() const override;
 

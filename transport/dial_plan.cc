@@ -23,15 +23,23 @@ void DialPlan::hear(Whereabouts whereabouts) {
 void DialPlan::replace(Whereabouts whereabouts) {
   if (whereabouts_ == whereabouts) return;
   whereabouts_ = std::move(whereabouts);
-  first_ = 0;
+  first_ = first_home_ = 0;
 }
 
-const std::string& DialPlan::next() {
-  const auto& addresses = whereabouts_.addresses;
-  return addresses[(first_ + tried_++) % addresses.size()];
+std::string DialPlan::next() {
+  const auto& [addresses, reach, homes] = whereabouts_;
+  const std::size_t at = tried_++;
+  if (at < addresses.size()) return addresses[(first_ + at) % addresses.size()];
+  return "via/" + homes[(first_home_ + at - addresses.size()) % homes.size()];
 }
 
-void DialPlan::worked() { first_ = (first_ + tried_ - 1) % std::max<std::size_t>(1, whereabouts_.addresses.size()); }
+void DialPlan::worked() {
+  const std::size_t addresses = whereabouts_.addresses.size(), homes = whereabouts_.homes.size();
+  if (tried_ > addresses && homes > 0)
+    first_home_ = (first_home_ + tried_ - 1 - addresses) % homes;
+  else if (addresses > 0)
+    first_ = (first_ + tried_ - 1) % addresses;
+}
 
 void DialPlan::failed(TimePoint now) {
   const Duration full = pause_.next();

@@ -3,10 +3,12 @@
 #include <array>
 #include <exception>
 #include <msgpack.hpp>
+#include <set>
 
 #include "common/bulk_bytes.h"
 #include "common/byte_codec.h"
 #include "common/fault.h"
+#include "common/host_port.h"
 #include "transport/envelope_fields.h"
 
 namespace shoal {
@@ -210,12 +212,31 @@ Result<T> parse_list(ByteView bytes, const char* name, bool older = false) {
 }
 }  // namespace
 
+Status check_relays(const std::vector<RelayPlace>& relays) {
+  if (relays.size() > limits::kRelaysMax)
+    return make_error(ErrorCode::kTooLarge,
+                      std::to_string(relays.size()) + " relays, limit " + std::to_string(limits::kRelaysMax));
+  std::set<std::string_view> known;
+  for (const RelayPlace& relay : relays) {
+    const auto place = parse_host_port(relay.address);
+    if (!place.ok() || !place->is_literal()) return malformed("a relay that is no IP address with a port");
+    if (!known.insert(relay.address).second) return malformed("relay " + relay.address + " twice");
+  }
+  return {};
+}
+
 Result<std::vector<std::uint8_t>> pack_member_list(const MemberList& list) { return pack_list(list, "MemberList"); }
 Result<MemberList> parse_member_list(ByteView bytes, bool older) {
-  return parse_list<MemberList>(bytes, "MemberList", older);
+  SHOAL_ASSIGN(MemberList list, parse_list<MemberList>(bytes, "MemberList", older));
+  SHOAL_TRY(check_relays(list.relays));
+  return list;
 }
 Result<std::vector<std::uint8_t>> pack_list_change(const ListChange& change) { return pack_list(change, "ListChange"); }
-Result<ListChange> parse_list_change(ByteView bytes) { return parse_list<ListChange>(bytes, "ListChange"); }
+Result<ListChange> parse_list_change(ByteView bytes) {
+  SHOAL_ASSIGN(ListChange change, parse_list<ListChange>(bytes, "ListChange"));
+  if (change.relays) SHOAL_TRY(check_relays(*change.relays));
+  return change;
+}
 
 Bytes pack_chunk(const ChunkHead& head, const std::vector<ByteView>& pieces) {
   std::size_t payload = 0;

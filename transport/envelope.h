@@ -50,7 +50,11 @@ Result<Envelope> parse_envelope(ByteView bytes);  // of this protocol version al
 // What this process speaks: limits::kProtocolVersion, or another one under the fault point transport.foreign_version.
 std::uint16_t protocol_version();
 
-// The bodies that the run's key signs (Members, MembersChange). ERRORS as above.
+// The relays that a list may name: kRelaysMax, each an IP address and a port, none twice. ERRORS: kTooLarge,
+// kMalformed.
+Status check_relays(const std::vector<RelayPlace>& relays);
+
+// The bodies that the run's key signs (Members, MembersChange). ERRORS as above, and those of check_relays.
 Result<std::vector<std::uint8_t>> pack_member_list(const MemberList& list);
 // `older`: of a file, which may be an older program's.
 Result<MemberList> parse_member_list(ByteView bytes, bool older = false);

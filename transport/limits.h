@@ -8,7 +8,7 @@
 
 namespace shoal::limits {
 
-inline constexpr std::uint32_t kProtocolVersion = 15;
+inline constexpr std::uint32_t kProtocolVersion = 16;
 inline constexpr std::size_t kControlBytesMax = 1u << 20;  // one message on the control lane
 inline constexpr std::size_t kChunkBytes = 256u << 10;     // what we send at a time on the bulk lane, at most
 inline constexpr std::size_t kChunkBytesMin = 8u << 10;    // and at least, where a transfer has so much left
@@ -44,9 +44,14 @@ inline constexpr Duration kIdleAfter = 5s, kIdlePingPeriod = 2s;
 inline constexpr Duration kLinkSilenceMax = 6s;                 // nothing heard for so long: the link is down
 inline constexpr Duration kTransferSilenceMax = 30s;            // announced frames, but no chunk for so long
 inline constexpr Duration kRedialMin = 100ms, kRedialMax = 5s;  // backoff after a failed or short-lived link
+// A relayed link that has stood for so long gives way to a direct one although something is under way on it. And the
+// pauses between attempts at a direct one beside it, which double.
+inline constexpr Duration kRelayedLinkTime = 10s, kDirectAgainMax = 600s;
 inline constexpr Duration kLingerTime =
     500ms;  // a refused or closed connection stays so long, for the reason to be read
 inline constexpr std::size_t kAddressesMax = 8;            // of one peer
+inline constexpr std::size_t kRelaysMax = 16;              // of a run
+inline constexpr std::size_t kHomesMax = 2;                // relays that one peer is called at
 inline constexpr std::size_t kAddressBytesMax = 128;       // of one address
 inline constexpr std::size_t kRetiredSessionsMax = 64;     // former sessions remembered of one peer, to refuse them
 inline constexpr std::size_t kFencedSessionsMax = 65536;   // fenced sessions remembered by the process
@@ -77,8 +82,12 @@ inline constexpr Duration kGreetingTime = 5s;               // from the TCP conn
 inline constexpr std::uint64_t kDescriptorsReserved = 256;  // of the process, not for connections
 inline constexpr Duration kKeepaliveIdle = 20s;             // of TCP, on both lanes
 inline constexpr Duration kDialTime = 5s;                   // from the dial to both lanes
-inline constexpr std::size_t kEarlyMessagesMax = 64;        // dialled: control messages before the bulk lane stands
-inline constexpr std::size_t kTailMessagesMax = 8192;       // read of all connections before the end of one is believed
+inline constexpr Duration kRelayedDialTime = 10s;           // the same over a relay
+// Others call this process at relays: so many pipes at once, calls in the long run and at once.
+inline constexpr std::size_t kCalledPipesMax = 512;
+inline constexpr double kCallsPerSecond = 32, kCallsBurst = 128;
+inline constexpr std::size_t kEarlyMessagesMax = 64;   // dialled: control messages before the bulk lane stands
+inline constexpr std::size_t kTailMessagesMax = 8192;  // read of all connections before the end of one is believed
 inline constexpr std::size_t kBuriedRoutesMax = 4096;  // connections that were ended, whose last messages are ignored
 inline constexpr std::uint64_t kStrangerBytesMax = 64u << 10;  // received on a connection before it greets
 // Received since its last whole message; room for socket buffers and libzmq's queue of one that is only quick.

@@ -19,6 +19,8 @@ Error no_rate(std::string_view option, const std::string& text, const std::strin
   return make_error(ErrorCode::kInput, std::string(option) + " " + text + ": " + cause + ". HINT: " + remedy);
 }
 
+}  // namespace
+
 Result<double> parse_line_cap(std::string_view option, const std::string& text) {
   const std::string form = "a number and kbit, mbit or gbit, as in 20mbit; a megabyte a second is 8mbit";
   double number = 0;
@@ -42,8 +44,6 @@ Result<double> parse_line_cap(std::string_view option, const std::string& text) 
   if (rate > kLineCapMax) return no_rate(option, text, "more than any line has", "1000gbit or less");
   return rate;
 }
-
-}  // namespace
 
 Result<LineCaps> line_caps_of(const std::string& up, const std::string& down) {
   LineCaps caps;

@@ -1,6 +1,7 @@
 #pragma once
 // How much of its line a machine lends, as its owner says it.
 #include <string>
+#include <string_view>
 
 #include "common/result.h"
 
@@ -15,7 +16,9 @@ struct LineCaps {
 // leaves nothing for tensors.
 inline constexpr double kLineCapMin = 256e3 / 8;
 
-// "20mbit", "1.5 Gbit/s", "500kbit", at least kLineCapMin; empty: no cap. ERRORS: kInput, naming --up or --down.
+// "20mbit", "1.5 Gbit/s", "500kbit", at least kLineCapMin: in bytes a second. ERRORS: kInput, naming the option.
+Result<double> parse_line_cap(std::string_view option, const std::string& text);
+// Each likewise; empty: no cap.
 Result<LineCaps> line_caps_of(const std::string& up, const std::string& down);
 
 }  // namespace shoal

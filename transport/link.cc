@@ -74,6 +74,7 @@ Link::Link(Parts parts, ConnectionId connection, const PeerId& self, const PeerI
       remote_{peer, {}, {}},
       run_(run),
       dialled_(dialled),
+      relayed_(parts.wire.relayed(connection)),
       chooses_(self < peer),
       inbox_(parts.budget, peer < self) {}
 
@@ -276,8 +277,7 @@ void Link::pump() { pump(chunks_due_ ? 0 : limits::kChunkBytes); }
 void Link::pump(std::uint64_t bulk_max) {
   if (!up()) return;
   const Outbox::Sent sent = parts_.outbox.pump(parts_.wire, connection_, line_, parts_.loop.now(), bulk_max);
-  sent_bytes_ += sent.control_bytes + sent.bulk_bytes;
-  parts_.counters.sent_bytes += sent.control_bytes + sent.bulk_bytes;
+  count_sent(sent.control_bytes + sent.bulk_bytes);
   if (sent.chunk_payload_bytes == 0) return;
   meter_.on_sent(parts_.loop.now(), sent.chunk_payload_bytes);
   bulk_sent_ += sent.chunk_payload_bytes;
@@ -329,8 +329,13 @@ void Link::send_now(const Message& message) {
   const std::size_t bytes = envelope->size();
   if (!parts_.wire.send(connection_, Lane::kControl, std::move(envelope).value()).ok())
     return;  // its loss shows as silence
+  count_sent(bytes);
+}
+
+void Link::count_sent(std::uint64_t bytes) {
   sent_bytes_ += bytes;
   parts_.counters.sent_bytes += bytes;
+  if (relayed_) parts_.counters.relayed_bytes += bytes;
 }
 
 void Link::close(const Message* farewell) {
@@ -376,6 +381,7 @@ void Link::offence(const Error& cause) {
 LinkStats Link::stats() const {
   LinkStats stats;
   stats.up = up();
+  stats.relayed = relayed_;
   stats.rtt = rtt_;
   stats.bytes_per_second = meter_.bytes_per_second();
   stats.queued_bytes = parts_.outbox.queued_bytes();

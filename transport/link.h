@@ -32,6 +32,7 @@ struct TransportCounters {  // refused input, by cause; for logs, tests and `--e
   std::uint64_t malformed = 0, too_large = 0, foreign_run = 0, wrong_version = 0, stale_session = 0, duplicate = 0,
                 corrupt = 0, refused = 0;
   std::uint64_t sent_bytes = 0, received_bytes = 0;
+  std::uint64_t relayed_bytes = 0;  // of those sent
 };
 
 class Link {
@@ -83,7 +84,9 @@ class Link {
   bool up() const { return state_ == State::kUp; }
   bool over() const { return state_ == State::kOver; }
   bool dialled() const { return dialled_; }
-  TimePoint since() const { return since_; }  // when it came up
+  bool relayed() const { return relayed_; }
+  bool busy() const { return !parts_.outbox.empty() || inbox_.waiting(); }  // something is under way on it
+  TimePoint since() const { return since_; }                                // when it came up
   LinkStats stats() const;
   std::uint64_t received_of(TransferId transfer) const { return inbox_.received_of(transfer); }
 
@@ -105,6 +108,7 @@ class Link {
   void tick();
   void ping(TimePoint now);
   void send_now(const Message& message);
+  void count_sent(std::uint64_t bytes);
   void fail(const Error& cause);  // of their doing: counted, logged
   void end(const Error& cause);
   Error refused_by(const Fenced& fenced) const;
@@ -117,6 +121,7 @@ class Link {
   Remote remote_;
   RunId run_;
   bool dialled_;
+  bool relayed_;
   bool chooses_;
   State state_ = State::kGreeting;
   Inbox inbox_;

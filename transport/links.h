@@ -33,6 +33,7 @@ struct InboundFrames {
 
 struct LinkStats {
   bool up = false;
+  bool relayed = false;            // it goes over a relay
   Duration rtt{0};                 // smoothed; 0 = not measured yet
   double bytes_per_second = 0;     // measured delivery rate of bulk sends, EMA; 0 = not measured yet
   std::uint64_t queued_bytes = 0;  // frame bytes not sent yet
@@ -49,8 +50,10 @@ class Links {
   // Queues behind what was sent before. Returns the transfer (0 without frames), to be dropped with drop().
   // ERRORS: kUnreachable (no link and no address), kBusy (queue full), kTooLarge.
   virtual Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames = {}) = 0;
-  // Whether a message can go there: a link is up, or there is an address to dial.
+  // Whether a message can go there: a link is up, or there is an address or a relay to dial.
   virtual bool reaches(const PeerId&) const { return true; }
+  // Whether it would go over a relay: its link does, or there is none and no address.
+  virtual bool needs_relay(const PeerId&) const { return false; }
   virtual void dial(const PeerId&) {}                              // make the link now, if there is none
   virtual void drop(const PeerId& peer, TransferId transfer) = 0;  // of ours: send no more of its frames
   // Frame bytes that are not sent yet, of this transfer of ours and those before it; 0: all of it went out.

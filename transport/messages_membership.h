@@ -64,11 +64,20 @@ struct StageMembers {
   SHOAL_FIELDS(stage, epoch, version, digest, secured, round, step, members)
 };
 
+// A process that joins two connections which only dial out (transport/relay/).
+struct RelayPlace {
+  std::string address;     // "host:port"
+  std::uint32_t kbit = 0;  // what it carries a second; 0: not known
+  bool operator==(const RelayPlace&) const = default;
+  SHOAL_FIELDS(address, kbit)
+};
+
 struct MemberList {
   RunId run;
   Epoch epoch;
   std::vector<StageMembers> stages;
-  SHOAL_FIELDS(run, epoch, stages)
+  std::vector<RelayPlace> relays;  // at most limits::kRelaysMax
+  SHOAL_FIELDS(run, epoch, stages, relays)
 };
 
 // Authority -> member: the whole member list of now; when it joined, and when it asked.
@@ -112,8 +121,9 @@ struct ListChange {
   std::uint64_t base_id = 0;
   Epoch epoch;
   std::uint64_t id = 0;
-  std::vector<StageChange> stages;  // those in which something changed
-  SHOAL_FIELDS(base, base_id, epoch, id, stages)
+  std::vector<StageChange> stages;                // those in which something changed
+  std::optional<std::vector<RelayPlace>> relays;  // all that there are, where these changed
+  SHOAL_FIELDS(base, base_id, epoch, id, stages, relays)
 };
 
 // Authority -> members: what changed of the member list.
@@ -131,7 +141,7 @@ struct MembersQuery {
 };
 
 // Member -> authority: I have no link to this session and cannot make one. Authority -> that one: the session named
-// here wants a link to you. It dials what the list says of it, and nothing else.
+// here wants a link to you. It dials what the list says of it, relays included, and nothing else.
 inline constexpr double kKnocksPerSecond = 64;  // of one member
 struct Knock {
   Session session;

@@ -41,13 +41,15 @@ Transport::Peer* Transport::find_or_make(const PeerId& id) {
 
 void Transport::learn(const PeerId& id, Whereabouts whereabouts) {
   if (id == options_.self) return;
-  if (Peer* peer = find_or_make(id))
-    peer->plan.follow(dialable_from(options_.whereabouts, usable(std::move(whereabouts))));
+  Peer* const peer = find_or_make(id);
+  if (peer == nullptr) return;
+  peer->plan.follow(dialable_from(options_.whereabouts, usable(std::move(whereabouts))));
+  seek_direct(*peer);
 }
 
 void Transport::hear(const PeerId& id, Whereabouts whereabouts) {
-  whereabouts = usable(std::move(whereabouts));
-  if (id == options_.self || !whereabouts.dialable()) return;
+  whereabouts = relays_as_homes(usable(std::move(whereabouts)));
+  if (id == options_.self || !whereabouts.reachable()) return;
   if (Peer* peer = find_or_make(id)) peer->plan.hear(std::move(whereabouts));
 }
 
@@ -55,7 +57,8 @@ void Transport::hear(const PeerId& id, Whereabouts whereabouts) {
 
 void Transport::dial(const PeerId& id) {
   Peer* peer = find(id);
-  if (!peer || peer->link || pending(*peer) || !peer->plan.dialable()) return;
+  if (peer) seek_direct(*peer);
+  if (!peer || peer->link || pending(*peer) || !peer->plan.reachable()) return;
   if (loop_.now() >= peer->plan.retry_at()) return start_dialling(*peer);
   loop_.at(peer->plan.retry_at(), lifetime_.guard([this, id] { dial(id); }));
 }
@@ -63,6 +66,13 @@ void Transport::dial(const PeerId& id) {
 void Transport::start_dialling(Peer& peer) {
   peer.plan.begin();
   peer.attempt_reported = false;
+  dial_next(peer);
+}
+
+void Transport::seek_direct(Peer& peer) {
+  if (!peer.by_relay() || pending(peer) || !peer.plan.dialable() || loop_.now() < peer.direct_again) return;
+  peer.direct_again = loop_.now() + peer.direct_pause.next();
+  peer.plan.begin(false);
   dial_next(peer);
 }
 
@@ -133,9 +143,9 @@ void Transport::on_down(ConnectionId connection, const Error& cause) {
   dialling_.erase(found);
   if (!peer || peer->dialling != connection) return;
   peer->dialling = 0;
-  if (peer->link || peer->greeting > 0) return;
+  if ((peer->link && !peer->by_relay()) || peer->greeting > 0) return;
   if (peer->plan.has_next()) return dial_next(*peer);
-  attempt_failed(*peer, cause);
+  if (!peer->link) attempt_failed(*peer, cause);
 }
 
 // ---- links ----
@@ -159,18 +169,28 @@ Status Transport::admit(Link& link, const Hello& hello) {
     peer.retired.push_back(peer.session);
   }
   peer.session = hello.session;
-  hear(peer.id, hello.whereabouts);
+  // A relay is dialled on the word of the run's own process alone, which the list is of too.
+  hear(peer.id, peer.id.bytes == options_.run.bytes ? hello.whereabouts : without_relays(hello.whereabouts));
   return Status::success();
+}
+
+Status Transport::may_follow(const Link& old, const Link& link) const {
+  const Duration stood = loop_.now() - old.since();
+  if (link.relayed() && !old.relayed()) return make_error(ErrorCode::kBusy, "a direct link to it is up");
+  if (old.relayed() && !link.relayed()) {
+    if (!old.busy() || stood >= limits::kRelayedLinkTime) return {};
+    return make_error(ErrorCode::kBusy, "something is under way on the relayed link");
+  }
+  if (old.dialled() != link.dialled() && stood < limits::kHandshakeTime)
+    return make_error(ErrorCode::kBusy, "both dialled at once; the other connection is used");
+  return {};
 }
 
 // A second connection of a peer whose link is up.
 Status Transport::admit_beside(Peer& peer, Link& link, const Hello& hello) {
   Link& old = *peer.link;
   const bool same_life = old.remote().session == hello.session;
-  const bool we_choose = options_.self < peer.id;
-  if (same_life && we_choose && old.dialled() != link.dialled() && loop_.now() - old.since() < limits::kHandshakeTime) {
-    return make_error(ErrorCode::kBusy, "both dialled at once; the other connection is used");
-  }
+  if (same_life && options_.self < peer.id) SHOAL_TRY(may_follow(old, link));
   const Error cause = same_life ? make_error(ErrorCode::kUnreachable, "the other end connected anew")
                                 : make_error(ErrorCode::kStale, "session " + short_name(old.remote().session) +
                                                                     " was followed by " + short_name(hello.session));
@@ -185,7 +205,10 @@ void Transport::on_link_open(Link& link) {
   --peer.greeting;
   peer.link = &link;
   peer.attempt_reported = true;
-  log_debug("link to peer ", short_name(peer.id), link.dialled() ? " (dialled)" : " (accepted)");
+  peer.direct_again = loop_.now();
+  if (!link.relayed()) peer.direct_pause.reset();
+  log_debug("link to peer ", short_name(peer.id), link.dialled() ? " (dialled" : " (accepted",
+            link.relayed() ? " over a relay)" : ")");
   if (listener_) listener_->on_link_up(link.remote());
 }
 
@@ -252,7 +275,7 @@ Result<TransferId> Transport::send(const PeerId& id, Message message, std::vecto
   Peer* peer = find(id);
   if (id == options_.self) return make_error(ErrorCode::kUnreachable, "peer " + short_name(id) + " is this process");
   if (!reaches(id)) {
-    return make_error(ErrorCode::kUnreachable, "no link to peer " + short_name(id) + " and no address to dial");
+    return make_error(ErrorCode::kUnreachable, "no link to peer " + short_name(id) + ", no address and no relay");
   }
   if (!peer->link && !pending(*peer)) {
     if (const Duration pause = peer->plan.retry_at() - loop_.now(); pause > Duration::zero()) {
@@ -317,7 +340,13 @@ std::optional<Remote> Transport::remote(const PeerId& id) const {
 
 bool Transport::reaches(const PeerId& id) const {
   const Peer* peer = find(id);
-  return peer && (peer->link || pending(*peer) || peer->plan.dialable());
+  return peer && (peer->link || pending(*peer) || peer->plan.reachable());
+}
+
+bool Transport::needs_relay(const PeerId& id) const {
+  const Peer* peer = find(id);
+  if (!peer) return false;
+  return peer->link ? peer->by_relay() : !peer->plan.dialable() && peer->plan.reachable();
 }
 
 std::string Transport::other_host(const PeerId& id) const {

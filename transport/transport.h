@@ -8,6 +8,10 @@
 // What a link carried when it went down is lost in both directions; nothing is repeated here. Two that dial each other
 // at once: the end with the smaller PeerId keeps the connection it accepted first and refuses the other (link.h).
 //
+// A peer's addresses are dialled first, then the relays that it is called at. While its link goes over a relay, a
+// direct one is tried again and again, and takes its place when nothing is under way on it or after kRelayedLinkTime.
+// The end with the smaller PeerId decides that too.
+//
 // Thread: loop only. Listener callbacks never run inside a call to this class, except from the Wire's own callbacks.
 // Bounds: kPeersMax peers, kAddressesMax addresses each; memory per link in outbox.h and inbox.h.
 #include <cstdint>
@@ -62,7 +66,7 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
   Transport& operator=(const Transport&) = delete;
 
   void set_listener(Listener* listener) { listener_ = listener; }
-  // Where to dial `peer` by its own word, a ticket's or a record's; not heeded once a list named it (learn).
+  // Where to dial `peer` by a ticket's or a record's word; not heeded once a list named it (learn).
   void hear(const PeerId& peer, Whereabouts whereabouts);
   // Dials each of its addresses anew, whatever links stand, and hangs up when `peer` answers there with its key proved;
   // nothing is learnt. `tried` runs for each, in later turns (never after this object is gone).
@@ -85,6 +89,7 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
   void learn(const PeerId& peer, Whereabouts whereabouts) override;
   Result<TransferId> send(const PeerId& peer, Message message, std::vector<Bytes> frames = {}) override;
   bool reaches(const PeerId& peer) const override;
+  bool needs_relay(const PeerId& peer) const override;
   void dial(const PeerId& peer) override;
   void drop(const PeerId& peer, TransferId transfer) override;
   void refuse(const PeerId& peer, TransferId transfer) override;
@@ -102,8 +107,11 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
     std::size_t greeting = 0;      // connections that stand, without a Hello yet
     ConnectionId dialling = 0;     // connect() under way
     bool attempt_reported = true;  // false while a dial or a send waits for the outcome
+    Backoff direct_pause{limits::kRelayedLinkTime, limits::kDirectAgainMax};
+    TimePoint direct_again{};      // while its link goes over a relay: when a direct one is tried
     Session session;               // newest seen
     std::vector<Session> retired;  // older ones
+    bool by_relay() const { return link != nullptr && link->relayed(); }
   };
 
   // Wire::Listener
@@ -123,9 +131,11 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
   Peer* find_or_make(const PeerId& peer);  // null: the book is full
   bool pending(const Peer& peer) const { return peer.dialling != 0 || peer.greeting > 0; }
   void start_dialling(Peer& peer);
+  void seek_direct(Peer& peer);
   void dial_next(Peer& peer);
   void attempt_failed(Peer& peer, const Error& cause);
   Status admit_beside(Peer& peer, Link& link, const Hello& hello);
+  Status may_follow(const Link& old, const Link& link) const;  // in one life of the peer; asked where we choose
   // The link is not used any more.
   void lose(Link& link, const Error& cause);
   void report_down(const Remote& remote, std::vector<TransferId> transfers, const Error& cause);

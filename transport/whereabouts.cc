@@ -4,6 +4,8 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "common/host_port.h"
 #include "transport/limits.h"
@@ -39,6 +41,9 @@ Host host_of(const std::string& text) {
   return {bytes, (b[0] & 0xfe) == 0xfc ? Range::kPrivate : Range::kPublic};
 }
 
+constexpr std::string_view kVia = "via/";
+bool leads_over_relay(const std::string& address) { return address.starts_with(kVia); }
+
 Host dialled_host(const std::string& address) {
   const auto parsed = parse_dial_address(address);
   return host_of(parsed.ok() ? parsed->control.host : address.substr(0, address.rfind(':')));
@@ -51,7 +56,8 @@ std::string_view name_of(Reach reach) {
   return kNames[static_cast<std::size_t>(reach)];
 }
 
-Whereabouts dialable_for(const Whereabouts& whereabouts, const DialOrigin& origin) {
+Whereabouts dialable_for(const Whereabouts& told, const DialOrigin& origin) {
+  const Whereabouts whereabouts = without_relays(told);
   const Host from = host_of(origin.host);
   Whereabouts dialable;
   for (const std::string& address : whereabouts.addresses) {
@@ -78,15 +84,18 @@ bool is_private_host(const std::string& host) { return host_of(host).range != Ra
 Reach reach_at(const Whereabouts& whereabouts) {
   Reach reach = Reach::kNone;
   for (const std::string& address : whereabouts.addresses)
-    reach = std::max(reach, dialled_host(address).range == Range::kPublic ? Reach::kDirect : Reach::kLocal);
+    if (!leads_over_relay(address))
+      reach = std::max(reach, dialled_host(address).range == Range::kPublic ? Reach::kDirect : Reach::kLocal);
   return reach;
 }
 
-Whereabouts dialable_from(const Whereabouts& own, const Whereabouts& theirs) {
+Whereabouts dialable_from(const Whereabouts& told, const Whereabouts& theirs) {
+  const Whereabouts own = without_relays(told);
   Whereabouts near, far;
   near.reach = theirs.reach;
+  near.homes = theirs.homes;
   const bool one_network = theirs.reach == Reach::kDirect && reach_at(theirs) == Reach::kLocal;
-  for (const std::string& address : theirs.addresses) {
+  for (const std::string& address : without_relays(theirs).addresses) {
     const Host to = dialled_host(address);
     const bool beside = to.range != Range::kPublic &&
                         std::any_of(own.addresses.begin(), own.addresses.end(), [&](const std::string& ours) {
@@ -103,6 +112,20 @@ Whereabouts dialable_from(const Whereabouts& own, const Whereabouts& theirs) {
   return near;
 }
 
+std::vector<std::string> homes_of(const PeerId& peer, const std::vector<std::string>& relays) {
+  std::vector<std::pair<std::uint64_t, std::string>> ranked;
+  for (const std::string& relay : relays) {
+    std::uint64_t rank = mix64(std::hash<PeerId>{}(peer));
+    for (const char c : relay) rank = mix64(rank, static_cast<unsigned char>(c));
+    ranked.emplace_back(rank, relay);
+  }
+  std::ranges::sort(ranked, std::greater{});
+  if (ranked.size() > limits::kHomesMax) ranked.resize(limits::kHomesMax);
+  std::vector<std::string> homes;
+  for (auto& [rank, relay] : ranked) homes.push_back(std::move(relay));
+  return homes;
+}
+
 std::string plain_host(const std::string& host) {
   const std::string bytes = host_of(host).bytes;
   if (bytes == host) return host;  // a name
@@ -117,6 +140,17 @@ Whereabouts usable(Whereabouts whereabouts) {
   });
   if (addresses.size() > limits::kAddressesMax) addresses.resize(limits::kAddressesMax);
   return whereabouts;
+}
+
+Whereabouts without_relays(Whereabouts whereabouts) {
+  std::erase_if(whereabouts.addresses, leads_over_relay);
+  return whereabouts;
+}
+
+Whereabouts relays_as_homes(Whereabouts whereabouts) {
+  for (const std::string& address : whereabouts.addresses)
+    if (leads_over_relay(address)) whereabouts.homes.push_back(address.substr(kVia.size()));
+  return without_relays(std::move(whereabouts));
 }
 
 }  // namespace shoal

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/ids.h"
+
 namespace shoal {
 
 // How the authority reached a member when it dialled it (runtime/launch/dial_back.h).
@@ -20,13 +22,20 @@ struct Whereabouts {
   std::vector<std::string> addresses;  // as parse_dial_address() reads them, best first
 
   Reach reach = Reach::kDirect;  // on the member list; of what a process says of itself, nothing
+  // Relays of the run that it is called at ("host:port"), as homes_of() has them: in no message.
+  std::vector<std::string> homes{};
 
   bool dialable() const { return !addresses.empty(); }
+  bool reachable() const { return dialable() || !homes.empty(); }
   bool operator==(const Whereabouts&) const = default;
 };
 
 // What is kept of what a stranger tells: no address that is empty or long, and not many.
 Whereabouts usable(Whereabouts whereabouts);
+// Without "via/...": which relays a process is called at, a ticket, the run's own process or its signed list says.
+Whereabouts without_relays(Whereabouts whereabouts);
+// Its "via/..." as homes.
+Whereabouts relays_as_homes(Whereabouts whereabouts);
 
 // What a member sends as frames of its ReachQuery before another host than the one it comes from is dialled for
 // it: more than all that it can have us send there, so that nobody turns us against a third one at a profit.
@@ -46,10 +55,15 @@ Whereabouts dialable_for(const Whereabouts& whereabouts, const DialOrigin& origi
 Reach reach_at(const Whereabouts& whereabouts);
 // In a private range, on this machine or this link; a name is none.
 bool is_private_host(const std::string& host);
-// What of a member's is dialled by a process that tells these addresses of itself: private ones only in a subnet of
+// What of a member's is dialled by a process that told these addresses of itself: private ones only in a subnet of
 // its own (/24, /64), and first. All of them where the authority calls a member direct that has no others: then the
-// whole run is within one private network.
-Whereabouts dialable_from(const Whereabouts& own, const Whereabouts& theirs);
+// whole run is within one private network. Its homes as they are, for these come from the list.
+Whereabouts dialable_from(const Whereabouts& told, const Whereabouts& theirs);
+
+// The relays at which a peer that cannot be dialled is called, of those of the run: the same for all who have the list,
+// kHomesMax at most, and few peers change theirs where one relay comes or goes (rendezvous hashing, Thaler and
+// Ravishankar 1998).
+std::vector<std::string> homes_of(const PeerId& peer, const std::vector<std::string>& relays);
 
 // As one text whatever it was written as: an IPv4 address in IPv6's clothes as IPv4, IPv6 in its shortest form.
 std::string plain_host(const std::string& host);

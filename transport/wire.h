@@ -52,7 +52,7 @@ class Wire {
     // A lane that had answered kBusy takes messages again.
     virtual void on_writable(ConnectionId connection, Lane lane) = 0;
     // Also for a connect() that failed: kUnreachable, kNotAdmitted (our key), kRefused (identity not proved),
-    // kTimeout, kMalformed. Last call for this id.
+    // kTimeout, kMalformed, kBusy (a bound of a relay's). Last call for this id.
     virtual void on_down(ConnectionId connection, const Error& cause) = 0;
   };
 
@@ -74,6 +74,11 @@ class Wire {
   // The host that the other end of a connection that is up has, as this end sees it: an IP address, without a port.
   // Empty: not known, or no such connection.
   virtual std::string other_host(ConnectionId) const { return {}; }
+  // From now on others can call this process at these relays ("host:port"), and at no others: where they cannot dial
+  // it. What is called comes up as what is dialled does. Nothing where an implementation has no relays.
+  virtual void be_called_at(const std::vector<Address>&) {}
+  // Whether the connection goes over a relay.
+  virtual bool relayed(ConnectionId) const { return false; }
   // Bytes given to sockets so far, headers included as far as the implementation can tell.
   virtual std::uint64_t bytes_sent() const = 0;
   // So far, by cause; nothing where an implementation has no strangers.

@@ -13,9 +13,8 @@ void begin() { SHOAL_CHECK_LE(0, sodium_init()); }
 }  // namespace
 
 KeyPair KeyPair::generate() {
-  begin();
   std::array<std::uint8_t, 32> seed;
-  randombytes_buf(seed.data(), seed.size());
+  fill_randomly(seed);
   KeyPair pair = from_seed(seed);
   wipe(seed);
   return pair;
@@ -30,6 +29,11 @@ KeyPair KeyPair::from_seed(const std::array<std::uint8_t, 32>& seed) {
   SHOAL_CHECK_EQ(crypto_sign_ed25519_seed_keypair(pair.id_.bytes.data(), page, seed.data()), 0);
   sodium_mprotect_readonly(page);
   return pair;
+}
+
+void fill_randomly(std::span<std::uint8_t> bytes) {
+  begin();
+  randombytes_buf(bytes.data(), bytes.size());
 }
 
 void wipe(std::span<std::uint8_t> secret) { sodium_memzero(secret.data(), secret.size()); }

@@ -38,6 +38,9 @@ class KeyPair {
   std::shared_ptr<const std::uint8_t> secret_;  // 64 bytes in libsodium's layout: seed, then public key
 };
 
+// From the operating system: what nobody can guess.
+void fill_randomly(std::span<std::uint8_t> bytes);
+
 // Overwrites a secret that is needed no more, also where a compiler sees that nobody reads it again.
 void wipe(std::span<std::uint8_t> secret);
 

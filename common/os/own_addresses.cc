@@ -35,7 +35,8 @@ bool is_any(const std::string& host) { return host == "0.0.0.0" || host == "::" 
 // Our address on the route to `toward`; nothing is sent. ERRORS: kInput (no address, no such host), kUnreachable (no
 // route).
 Result<std::string> source_toward(const std::string& toward) {
-  SHOAL_ASSIGN(const HostPort parsed, parse_host_port(toward));
+  SHOAL_ASSIGN(const DialAddress dialled, parse_dial_address(toward));
+  const HostPort& parsed = dialled.control;
   addrinfo hints = {}, *found = nullptr;
   hints.ai_socktype = SOCK_DGRAM;
   if (const int code = ::getaddrinfo(parsed.host.c_str(), std::to_string(parsed.port).c_str(), &hints, &found);
@@ -91,9 +92,10 @@ std::vector<std::string> interface_hosts(bool v6) {
 
 bool is_v6(const std::string& host) { return host.find(':') != std::string::npos; }
 
-// The host of "host:port", where port may be 0.
+// The host of "host:port", where port may be 0, or of "via/host:port".
 std::string host_of(const std::string& address) {
-  std::string host = address.substr(0, address.rfind(':'));
+  const std::size_t from = is_via(address) ? 4 : 0;
+  std::string host = address.substr(from, address.rfind(':') - from);
   if (host.starts_with("[") && host.ends_with("]")) host = host.substr(1, host.size() - 2);
   return host;
 }

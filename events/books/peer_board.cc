@@ -113,8 +113,10 @@ SeenPeer* PeerBoard::add(const Session& session, const DoneWork& more) {
 void PeerBoard::take_member(const EventRecord& member, double time) {
   if (!member.about || !member.stage || is_over(*member.about)) return;
   const auto state = state_named(member.state);
-  if (!state) {  // it is asked to move, or is ahead
-    if (SeenPeer* row = find(*member.about); row != nullptr && member.state == "asked to move") {
+  if (!state) {  // it is asked to move, or is ahead, or its reach was found
+    SeenPeer* const row = find(*member.about);
+    if (row != nullptr && member.state == "reach") row->reach = member.cause.substr(0, kReasonBytesMax);
+    if (row != nullptr && member.state == "asked to move") {
       row->asked_to_move = true;
       row->reason = member.cause.substr(0, kReasonBytesMax);
     }

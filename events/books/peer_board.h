@@ -53,6 +53,8 @@ struct SeenPeer : DoneWork {
   double worked = 0;     // the newest path that it is on; 0: none yet
   double over = 0;       // 0: it lives
   bool asked_to_move = false;
+  std::string
+      reach{};  // "none", "local", "direct" where the authority said it: it does not of one that is direct at once
   Flow up{}, down{};
   RecentRate rate{kRateWindow};   // of targets
   std::optional<double> quiet{};  // seconds without a beat, where the launching process says so

@@ -130,6 +130,7 @@ function tellPeer(member) {
   if (member.microbatches !== null) parts.push(`${whole(member.microbatches)} microbatches accepted (${short(member.tokens)} tokens)`);
   if (member.lost) parts.push(`${whole(member.lost)} lost with it`);
   if (member.sent !== null) parts.push(`up ${short(member.sent)}B, down ${short(member.received)}B`);
+  if (member.reach === "none" || member.reach === "local") parts.push(member.reach === "none" ? "nobody dials it" : "its neighbours alone dial it");
   if (member.asked_to_move && !member.over) parts.push("asked to move");
   if (member.quiet_s !== null && member.quiet_s >= QUIET_S) parts.push(`nothing heard for ${member.quiet_s.toFixed(0)} s`);
   $("peer").textContent = `${parts.join(" · ")}.`;

@@ -12,7 +12,7 @@ namespace shoal {
 namespace {
 
 constexpr std::string_view kPrefix = "shoal1:";
-constexpr std::uint8_t kName = 0, kV4 = 4, kV6 = 6, kRunsOwn = 16;
+constexpr std::uint8_t kName = 0, kV4 = 4, kV6 = 6, kRunsOwn = 16, kVia = 32;
 
 class Packer {
  public:
@@ -58,13 +58,17 @@ class Unpacker {
   bool ok_ = true;
 };
 
-void pack_contact(const Contact& contact, const HostPort& address, const RunId& run, Packer& out) {
+void pack_contact(const Contact& contact, const DialAddress& dialled, const RunId& run, Packer& out) {
+  const HostPort& address = dialled.control;
   in_addr v4;
   in6_addr v6;
   const bool is_v4 = inet_pton(AF_INET, address.host.c_str(), &v4) == 1;
   const bool is_v6 = !is_v4 && inet_pton(AF_INET6, address.host.c_str(), &v6) == 1;
   const bool runs_own = contact.peer.bytes == run.bytes;
-  out.byte(static_cast<std::uint8_t>((is_v4 ? kV4 : is_v6 ? kV6 : kName) + (runs_own ? kRunsOwn : 0)));
+  out.byte(static_cast<std::uint8_t>((is_v4   ? kV4
+                                      : is_v6 ? kV6
+                                              : kName) +
+                                     (runs_own ? kRunsOwn : 0) + (dialled.via ? kVia : 0)));
   if (!runs_own) out.bytes(contact.peer.bytes);
   if (is_v4) {
     out.bytes({reinterpret_cast<const std::uint8_t*>(&v4), sizeof v4});
@@ -84,9 +88,10 @@ bool unpack_contact(Unpacker& in, const RunId& run, Contact& out) {
   } else {
     in.key(out.peer);
   }
-  HostPort address;
+  DialAddress dialled{.control = {}, .via = (kind & kVia) != 0};
+  HostPort& address = dialled.control;
   char text[INET6_ADDRSTRLEN] = {};
-  const std::uint32_t family = kind & ~std::uint32_t{kRunsOwn};
+  const std::uint32_t family = kind & ~std::uint32_t{kRunsOwn | kVia};
   if (family == kV4 || family == kV6) {
     const ByteView raw = in.bytes(family == kV4 ? 4 : 16);
     if (!in.ok() || inet_ntop(family == kV4 ? AF_INET : AF_INET6, raw.data(), text, sizeof text) == nullptr)
@@ -100,8 +105,15 @@ bool unpack_contact(Unpacker& in, const RunId& run, Contact& out) {
     return false;
   }
   address.port = static_cast<std::uint16_t>(in.big_endian(2));
-  out.address = address.text();
+  out.address = dialled.text();
   return in.ok() && address.port != 0;
+}
+
+Result<std::string> resolved_contact(const std::string& contact, bool v6) {
+  SHOAL_ASSIGN(DialAddress address, parse_dial_address(contact));
+  SHOAL_ASSIGN(const std::string resolved, resolved_address(address.control.text(), v6));
+  SHOAL_ASSIGN(address.control, parse_host_port(resolved));
+  return address.text();
 }
 
 }  // namespace
@@ -116,7 +128,9 @@ Result<std::string> pack_ticket(const Ticket& ticket) {
   out.big_endian(ticket.network, 4);
   out.byte(static_cast<std::uint8_t>(ticket.contacts.size()));
   for (const Contact& contact : ticket.contacts) {
-    SHOAL_ASSIGN(const HostPort address, parse_host_port(contact.address));
+    SHOAL_ASSIGN(const DialAddress address, parse_dial_address(contact.address));
+    if (address.bulk_port != 0)
+      return make_error(ErrorCode::kInput, "a ticket names no port of a bulk lane, as " + contact.address + " does");
     pack_contact(contact, address, ticket.run, out);
   }
   std::string text = std::string(kPrefix) + checked_base64url_of(out.result());
@@ -182,8 +196,8 @@ Result<std::vector<std::string>> contacts_of(const Ticket& ticket) {
   std::vector<std::string> contacts;
   std::optional<Error> failure;
   for (const Contact& contact : ticket.contacts) {
-    auto resolved = resolved_address(contact.address, false);
-    if (!resolved.ok()) resolved = resolved_address(contact.address, true);
+    auto resolved = resolved_contact(contact.address, false);
+    if (!resolved.ok()) resolved = resolved_contact(contact.address, true);
     if (resolved.ok()) {
       contacts.push_back(*std::move(resolved));
     } else {

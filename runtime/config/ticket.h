@@ -4,7 +4,8 @@
 //
 // "shoal1:" + base64url of: run key (32 bytes), network id (4, big-endian), number of contacts (1), each contact,
 // CRC-32C of all that. Contact: kind (1: 4 = IPv4, 6 = IPv6, 0 = name; + 16 when its PeerId is the run's key and not
-// repeated), [PeerId (32)], [length of the name (1)], address (4, 16 or the name's bytes), port (2, big-endian).
+// repeated; + 32 when a relay listens there at which it is called), [PeerId (32)], [length of the name (1)], address
+// (4, 16 or the name's bytes), port (2, big-endian).
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,7 +22,7 @@ inline constexpr std::size_t kTicketContactsMax = 3;
 
 struct Contact {
   PeerId peer;          // its CURVE key is derived from it (common/crypto/sign.h)
-  std::string address;  // "host:port", "[v6]:port"
+  std::string address;  // "host:port", "[v6]:port", "via/host:port"
   auto operator<=>(const Contact&) const = default;
 };
 
@@ -32,8 +33,8 @@ struct Ticket {
   auto operator<=>(const Ticket&) const = default;
 };
 
-// ERRORS: kInput (no contact, more than three, not host:port), kTooLarge (over 300 characters; take addresses instead
-// of long names).
+// ERRORS: kInput (no contact, more than three, no such address, one with the port of a bulk lane), kTooLarge (over 300
+// characters; take addresses instead of long names).
 Result<std::string> pack_ticket(const Ticket& ticket);
 // A ticket as it was copied, without what mails and shells put around or into it: quotes, line breaks, the word
 // "ticket" of the line that `launch` prints. What is none stays as it is.

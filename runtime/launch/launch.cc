@@ -129,11 +129,15 @@ void Launch::begin() {
       TrainerEnvironment{env_.loop, *transport_, env_.events, env_.samples, logs_->book(), logs_->trainer()},
       static_cast<Trainer::Owner&>(*this));
   authority_->start();
+  if (const Status on_list = authority_->set_relays(options_.relays); !on_list.ok())
+    owner_.on_warning("members are told no relay: " + on_list.error().message);
   announcer_ =
       std::make_unique<Announcer>(Announcer::Environment{env_.loop, env_.directory, options_, logs_->book(),
                                                          *authority_, *transport_, [this] { return summary(); }},
                                   blake2b_256(as_bytes(manifest_.body)));
   if (book().ended()) return end_->begin(*trainer_, *transport_);
+  if (const Status on_list = authority_->set_relays(options_.relays); !on_list.ok())
+    owner_.on_warning("no relay is told to members: " + on_list.error().message);
   for (const std::string& warning : split_warnings(options_.config)) owner_.on_warning(warning);
   if (const auto warning = price_warning(options_.config)) owner_.on_warning(*warning);
   if (const auto warning = codec_warning(options_.config)) owner_.on_warning(*warning);
@@ -192,12 +196,14 @@ void Launch::tell_parked(TimePoint now, std::vector<StageStatus> stages) {
 void Launch::write_bytes() {
   next_bytes_ = env_.loop.now() + kBytesPeriod;
   const TransportCounters& counters = transport_->counters();
-  write(bytes_event({.event = EventKind::kBytes,
-                     .sent = counters.sent_bytes - bytes_written_[0],
-                     .received = counters.received_bytes - bytes_written_[1]},
-                    env_.loop.take_longest_callback()));
+  EventRecord bytes{.event = EventKind::kBytes,
+                    .sent = counters.sent_bytes - bytes_written_[0],
+                    .received = counters.received_bytes - bytes_written_[1]};
+  if (counters.relayed_bytes > bytes_written_[2]) bytes.relayed = counters.relayed_bytes - bytes_written_[2];
+  write(bytes_event(std::move(bytes), env_.loop.take_longest_callback()));
   bytes_written_[0] = counters.sent_bytes;
   bytes_written_[1] = counters.received_bytes;
+  bytes_written_[2] = counters.relayed_bytes;
 }
 
 // ---- the end ----

@@ -128,7 +128,7 @@ class Launch final : private Transport::Listener, private AuthorityPort, private
   std::optional<TimePoint> parked_since_;
   std::string parked_told_;  // without what counts down; empty: it goes on
   LossLines losses_;
-  std::uint64_t bytes_written_[2] = {0, 0};  // sent, received: what stands in events already
+  std::uint64_t bytes_written_[3] = {0, 0, 0};  // sent, received, relayed: what stands in events already
   DelayWatch delays_;
   CheckpointWatch checkpoints_;
   Lifetime lifetime_;

@@ -1,10 +1,10 @@
 // What the launching process hears: of its links, its authority and its trainer.
 #include <algorithm>
 
-#include "authority/membership.h"
 #include "common/log.h"
 #include "runtime/launch/launch.h"
 #include "transport/one_taker.h"
+#include "transport/signed_list.h"
 
 namespace shoal {
 
@@ -179,6 +179,7 @@ void Launch::on_members(const MemberList& list) {
   // Posted: none of these may call back into the authority.
   later([this, list] {
     transport_->favour(peers_of(list));
+    owner_.on_members(list);
     trainer_->on_members(list);
     if (texts_) texts_->on_members(list);
     if (FinalStates* states = end_->states()) states->on_members();
@@ -186,11 +187,13 @@ void Launch::on_members(const MemberList& list) {
       if (!meets_nobody(stage)) continue;
       const std::string which = "stage " + std::to_string(stage.stage.value);
       if (const auto times = said_.due(which, env_.loop.now()))
-        owner_.on_notice(which +
-                         " has no member that can be dialled: its members meet neither each other nor those of "
-                         "other stages that cannot be dialled" +
+        owner_.on_notice(which + " has no member that can be dialled: " +
+                         (list.relays.empty() ? "its members meet neither each other nor those of other stages that "
+                                                "cannot be dialled"
+                                              : "its hops to others that cannot be dialled go over relays") +
                          LogThrottle::text_of(*times) +
-                         ". HINT: open the ports of one of them, or have one join that can be dialled");
+                         ". HINT: open the ports of one of them, or have one join that can be dialled" +
+                         (list.relays.empty() ? "; or launch with --relay RATE or --via" : ""));
     }
     if (had_every_stage_ || book().ended()) return;
     const bool all = std::all_of(list.stages.begin(), list.stages.end(), [](const StageMembers& stage) {

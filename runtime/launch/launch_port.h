@@ -21,6 +21,7 @@
 #include "runtime/launch/log_space.h"
 #include "runtime/launch/run_summary.h"
 #include "state/first_weights.h"
+#include "transport/messages_membership.h"
 #include "transport/wire.h"
 
 namespace shoal {
@@ -35,6 +36,7 @@ struct LaunchOptions {
   std::string folder;                  // with the logs
   bool resume = false;                 // false: the folder must hold no logs
   Whereabouts whereabouts;             // told to peers and the directory
+  std::vector<RelayPlace> relays{};    // of the run, for its member list
   std::map<PeerId, StageId> layout{};  // where a plan has peers (authority/authority_port.h)
   bool save = false;                   // fetch every stage's state at the end
   // With resume and save, for a run that ended in an earlier life: why its model is not there. Empty: it is.
@@ -70,8 +72,9 @@ class LaunchOwner {
  public:
   virtual ~LaunchOwner() = default;
   virtual void on_train_line(const TrainLine& line) = 0;
-  virtual void on_parked_for(Duration) {}     // often, while the run stands still for want of peers
-  virtual void on_headway(const Headway&) {}  // of validation and of states that are fetched: often
+  virtual void on_members(const MemberList&) {}  // each new list, before anybody else is told it
+  virtual void on_parked_for(Duration) {}        // often, while the run stands still for want of peers
+  virtual void on_headway(const Headway&) {}     // of validation and of states that are fetched: often
   virtual void on_notice(const std::string& line) = 0;
   // A notice that asks somebody to act: cause, object, remedy.
   virtual void on_warning(const std::string& line) { on_notice(line); }

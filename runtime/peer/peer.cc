@@ -260,6 +260,7 @@ void Peer::write_bytes() {
                     .received = added.received,
                     .fp32 = added.fp32,
                     .payload = added.payload};
+  if (added.relayed > 0) bytes.relayed = added.relayed;
   if (run_.config && run_.config->keeps_bases()) {
     bytes.deltas = added.deltas;
     bytes.keys = added.keys;

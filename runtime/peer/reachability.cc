@@ -6,6 +6,8 @@
 namespace shoal {
 
 namespace {
+constexpr const char* kOwnersHint =
+    " HINT: whoever launched the run gives it a relay with --relay RATE, or with `shoal relay` on a server and --via.";
 constexpr const char* kReachHint =
     " HINT: --advertise HOST:PORT names an address that others reach. Behind a firewall or NAT two TCP ports must be "
     "open, or forwarded: 4700 and 4701 with --listen 0.0.0.0:4700; under other numbers P and Q, --advertise HOST:P+Q";
@@ -29,9 +31,15 @@ void Reachability::link_down() {
   next_query_.reset();
 }
 
-std::optional<std::string> Reachability::unless_told(std::string line) {
+std::optional<std::string> Reachability::unless_told(std::string line, const std::string& rest) {
   if (told_ == line) return std::nullopt;
-  return told_ = std::move(line);
+  told_ = std::move(line);
+  return told_ + rest;
+}
+
+void Reachability::on_others(std::vector<std::string> homes, std::size_t dialable) {
+  homes_ = std::move(homes);
+  dialable_ = dialable;
 }
 
 std::optional<std::string> Reachability::on_list(const Whereabouts& ours) {
@@ -57,9 +65,13 @@ std::optional<std::string> Reachability::answered(TimePoint now, const ReachAnsw
   answered_ = true;
   next_query_ = now + pause_.next();
   if (answer.reach == Reach::kDirect) return std::nullopt;
-  const std::string who = answer.reach == Reach::kLocal ? "its neighbours alone dial it" : "nobody dials it";
-  return unless_told("reach: " + std::string(name_of(answer.reach)) + " (" + answer.reason + "): " + who +
-                     ", and this machine takes part all the same, over links that it dials." + kReachHint);
+  std::string line = "reach: " + std::string(name_of(answer.reach)) + " (" + answer.reason +
+                     "): " + (answer.reach == Reach::kLocal ? "its neighbours alone dial it" : "nobody dials it");
+  if (homes_.empty())
+    return unless_told(line + ", and the run has no relay: it works with members that can be dialled alone.",
+                       std::string(kOwnersHint) + kReachHint);
+  line += ". It takes part all the same, and is called at " + list_text(homes_);
+  return unless_told(std::move(line), ", and dials " + std::to_string(dialable_) + " members." + kReachHint);
 }
 
 std::optional<std::string> Reachability::kept_out(const std::string& what) {

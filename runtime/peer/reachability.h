@@ -6,6 +6,7 @@
 // Thread: loop only.
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/backoff.h"
 #include "common/result.h"
@@ -25,6 +26,8 @@ class Reachability {
   void link_down();
   // What the list says of us. The line for people where we can be dialled now, unless that was told.
   std::optional<std::string> on_list(const Whereabouts& ours);
+  // What the list says of others: where we are called (homes_of), and how many members can be dialled.
+  void on_others(std::vector<std::string> homes, std::size_t dialable);
   // True: the authority is to be asked to dial us where we tell others, since it did not get everywhere.
   bool take_query(TimePoint now, const Whereabouts& told);
   // The line for people where not everybody can dial us, unless the same was told.
@@ -39,11 +42,14 @@ class Reachability {
   const std::string& why() const { return why_; }
 
  private:
-  std::optional<std::string> unless_told(std::string line);
+  // The line, with the `rest` that counts, unless the same was told.
+  std::optional<std::string> unless_told(std::string line, const std::string& rest = "");
 
   bool ever_admitted_ = false;
   std::optional<Whereabouts> found_;  // as the list says
-  std::string told_;                  // of our reach
+  std::vector<std::string> homes_;
+  std::size_t dialable_ = 0;
+  std::string told_;  // of our reach
   bool answered_ = false;
   Backoff pause_{kAskSoon, kAskAgain};
   std::optional<TimePoint> next_query_;

@@ -7,12 +7,14 @@ namespace shoal {
 
 struct Traffic {
   std::uint64_t sent = 0, received = 0;  // over links
+  std::uint64_t relayed = 0;             // of those sent, over relays
   std::uint64_t fp32 = 0, payload = 0;   // of activations and gradients that were encoded; of their frames
   std::uint64_t deltas = 0, keys = 0;    // activations sent as differences and as key frames, where an edge has bases
 
   Traffic operator+(const Traffic& o) const {
     return {.sent = sent + o.sent,
             .received = received + o.received,
+            .relayed = relayed + o.relayed,
             .fp32 = fp32 + o.fp32,
             .payload = payload + o.payload,
             .deltas = deltas + o.deltas,
@@ -21,6 +23,7 @@ struct Traffic {
   Traffic operator-(const Traffic& o) const {
     return {.sent = sent - o.sent,
             .received = received - o.received,
+            .relayed = relayed - o.relayed,
             .fp32 = fp32 - o.fp32,
             .payload = payload - o.payload,
             .deltas = deltas - o.deltas,

@@ -5,6 +5,7 @@
 #include "authority/list_change.h"
 #include "authority/membership.h"
 #include "runtime/config/signed_manifest.h"
+#include "transport/signed_list.h"
 
 namespace shoal {
 namespace {

@@ -1,6 +1,7 @@
 // What the authority sends of its list: what changed, to a member that has the rest; nothing when nothing changed. And
 // how the bytes of a second grow with the members.
 #include "tests/authority/authority_rig.h"
+#include "transport/signed_list.h"
 
 namespace shoal {
 namespace {

@@ -30,7 +30,7 @@ std::vector<LogRecord> sample_records() {
   commit.commit.digest.bytes[1] = 3;
   commit.commit.tag = 0xfedcba9876543210ull;
   commit.commit.secured = {{session_of(4), {1, 2, 3}}, {session_of(5), {}}};
-  return {start, member, open, commit, LogOver{session_of(4), "no sign of life"}};
+  return {start, member, open, commit, LogRelays{{{"203.0.113.7:443", 9}}}, LogOver{session_of(4), "no sign of life"}};
 }
 
 // Each record is synced before the next one is appended.

@@ -1,5 +1,6 @@
 // Where members can be dialled, as the list says it; and knocks, which are passed on.
 #include "tests/authority/authority_rig.h"
+#include "transport/envelope.h"
 
 namespace shoal::test {
 namespace {
@@ -20,8 +21,10 @@ class AuthorityReachTest : public AuthorityTest {
     return {};
   }
   // Of the first round of members that are found there, which all bring their work to.
-  RoundOwners owners_of_first(const std::vector<Whereabouts>& found) {
+  RoundOwners owners_of_first(const std::vector<Whereabouts>& found, const std::vector<RelayPlace>& relays = {}) {
     boot();
+    EXPECT_TRUE(authority->set_relays(relays).ok());
+    settle();
     for (std::uint64_t n = 1; n <= found.size(); ++n) {
       join_at(n, found[n - 1]);
       beat(n);
@@ -81,6 +84,10 @@ TEST_F(AuthorityReachTest, OneThatCannotBeDialledFillsTheOwnersUp) {
   EXPECT_EQ(owners_of_first({nowhere, somewhere, somewhere}), (RoundOwners{0, 1, 2}));
 }
 
+TEST_F(AuthorityReachTest, WhereARelayJoinsThemTwoThatCannotBeDialledFillTheOwnersUp) {
+  EXPECT_EQ(owners_of_first({nowhere, somewhere, nowhere, nowhere}, {{"203.0.113.7:443", 0}}), (RoundOwners{0, 1, 2}));
+}
+
 TEST_F(AuthorityReachTest, ReachOutlivesTheProcessAndACompactedLog) {
   boot();
   join_at(1, nowhere);
@@ -91,6 +98,46 @@ TEST_F(AuthorityReachTest, ReachOutlivesTheProcessAndACompactedLog) {
     EXPECT_EQ(whereabouts_of(1), nowhere);
     EXPECT_EQ(whereabouts_of(2).reach, Reach::kLocal);
   }
+}
+
+TEST_F(AuthorityReachTest, RelaysStandOnEachListAreToldAndOutliveTheProcessAndACompactedLog) {
+  const std::vector<RelayPlace> relays = {{"203.0.113.7:443", 10'000}};
+  boot();
+  join_at(1, nowhere);
+  settle();
+  sent.clear();
+  ASSERT_TRUE(authority->set_relays(relays).ok());
+  settle();
+  loop.run_for(1s);
+  EXPECT_EQ(authority->members().relays, relays);
+  ASSERT_EQ(sent_to<MembersChange>(1).size(), 1u);
+  EXPECT_EQ(parse_list_change(sent_to<MembersChange>(1)[0].body)->relays, relays);
+  const Epoch epoch = authority->members().epoch;
+  ASSERT_TRUE(authority->set_relays(relays).ok());
+  settle();
+  EXPECT_EQ(authority->members().epoch, epoch) << "nothing changed";
+  for (const bool compacted : {false, true}) {
+    EXPECT_TRUE(!compacted || compact());
+    reboot();
+    EXPECT_EQ(authority->members().relays, relays);
+    EXPECT_GE(authority->members().epoch, epoch);
+  }
+  ASSERT_TRUE(authority->set_relays({}).ok());
+  settle();
+  EXPECT_TRUE(authority->members().relays.empty());
+  EXPECT_EQ(authority->set_relays({{"a.example:1", 0}}).code(), ErrorCode::kMalformed);
+}
+
+TEST_F(AuthorityReachTest, OneThatNobodyDialsKnocksOnlyWhereARelayJoins) {
+  boot();
+  join_at(1, nowhere);
+  join_at(2, somewhere);
+  knock(1, 2);
+  EXPECT_TRUE(sent_to<Knock>(2).empty());
+  ASSERT_TRUE(authority->set_relays({{"203.0.113.7:443", 0}}).ok());
+  settle();
+  knock(1, 2);
+  EXPECT_EQ(sent_to<Knock>(2).size(), 1u);
 }
 
 TEST_F(AuthorityReachTest, AKnockIsPassedOnBetweenMembersOnceASecond) {

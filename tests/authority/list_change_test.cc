@@ -10,6 +10,7 @@
 #include "common/rng.h"
 #include "tests/sync/sync_fixtures.h"
 #include "transport/envelope.h"
+#include "transport/limits.h"
 
 namespace shoal {
 namespace {
@@ -65,7 +66,7 @@ void change_at_random(MemberList& list, Rng& rng, std::uint64_t& next) {
   StageMembers& stage = list.stages[rng.below(list.stages.size())];
   ++stage.epoch.value;
   const auto some = [&]() -> Member& { return stage.members[rng.below(stage.members.size())]; };
-  switch (stage.members.empty() ? 0 : rng.below(6)) {
+  switch (stage.members.empty() ? 0 : rng.below(7)) {
     case 0:
       return add(stage, member_of(rng.below(1u << 20) * 1000 + ++next % 1000, stage.version.value));
     case 1:
@@ -76,6 +77,11 @@ void change_at_random(MemberList& list, Rng& rng, std::uint64_t& next) {
     case 3:
       return void(some().version = Version(rng.below(5)));
     case 4:
+      list.relays.clear();
+      for (std::uint64_t i = rng.below(3); i > 0; --i)
+        list.relays.push_back({"203.0.113.7:" + std::to_string(i), static_cast<std::uint32_t>(rng.below(9))});
+      return;
+    case 5:
       return void(some().whereabouts.addresses = {"198.51.100.7:" + std::to_string(rng.below(9000))});
     default:
       return commit(stage);
@@ -121,6 +127,29 @@ TEST(ListChangeTest, ItsBytesFollowWhatChangedAndNotTheList) {
   newer = list;
   newer.stages[2].members.erase(newer.stages[2].members.begin());
   EXPECT_LT(bytes_of(newer), 180u);
+}
+
+TEST(ListChangeTest, RelaysTravelWhereTheyChangedAndAListOfOthersIsRefused) {
+  MemberList list = list_of(1, 1), newer = list;
+  newer.relays = {{"203.0.113.7:443", 10'000}, {"[2001:db8::7]:443", 0}};
+  EXPECT_EQ(change_between(list, newer).relays, newer.relays);
+  EXPECT_EQ(change_between(newer, newer).relays, std::nullopt);
+  EXPECT_EQ(change_between(newer, list).relays, std::vector<RelayPlace>());
+  EXPECT_EQ(parse_member_list(packed(newer))->relays, newer.relays);
+  const auto refused = [&](std::vector<RelayPlace> relays) {
+    MemberList other = list;
+    other.relays = std::move(relays);
+    const ErrorCode code = parse_member_list(packed(other)).code();
+    EXPECT_EQ(parse_list_change(*pack_list_change(change_between(list, other))).code(), code);
+    return code;
+  };
+  for (const std::string bad :
+       {"", "a.example:443", "203.0.113.7", "203.0.113.7:0", "203.0.113.7:1+2", "via/203.0.113.7:1"})
+    EXPECT_EQ(refused({{bad, 1}}), ErrorCode::kMalformed) << bad;
+  EXPECT_EQ(refused({{"203.0.113.7:443", 1}, {"203.0.113.7:443", 2}}), ErrorCode::kMalformed) << "twice";
+  std::vector<RelayPlace> many;
+  for (std::size_t i = 0; i <= limits::kRelaysMax; ++i) many.push_back({"203.0.113.7:" + std::to_string(1 + i), 0});
+  EXPECT_EQ(refused(many), ErrorCode::kTooLarge);
 }
 
 TEST(ListChangeTest, OnlyTheRunsKeySigns) {

@@ -7,10 +7,10 @@
 #include "sim/sim_loop.h"
 #include "tests/sync/sync_fixtures.h"
 #include "transport/envelope.h"
+#include "transport/signed_list.h"
 
 namespace shoal {
 namespace {
-
 using test::peer_of;
 using test::session_of;
 

@@ -33,12 +33,14 @@ class NatRunTest:
             'chain forward { type filter hook forward priority filter; ct state invalid drop;'
             ' iifname "eth0" ct state new ct status & dnat == 0 drop; }',
             'chain out { type nat hook postrouting priority srcnat; oifname "eth0" masquerade; }', "}")))
-        own = {"symmetric": "masquerade random,fully-random;", "full-cone": f"tcp dport @mapped dnat ip to {HOME};",
+        own = { "full-cone": f"tcp dport @mapped dnat ip to {HOME};",
                "rst": "reject with tcp reset;",
                "only-443": 'oifname "eth0" tcp dport 443 accept; oifname "eth0" drop;', "forwarded": f"tcp dport 4700-4701 dnat ip to {HOME};"}
         for name, words in own.items():
             holders = [kind for kind in KINDS if words in rules(KINDS[kind], "eth0", HOME)]
             self.cases.equal(f"who has {words}", holders, [name])
+        symmetric = [kind for kind in KINDS if "masquerade random,fully-random;" in rules(KINDS[kind], "eth0", HOME)]
+        self.cases.equal("who is symmetric", symmetric, ["symmetric", "all-symmetric", "launch-home"])
         self.cases.holds("a firewall maps nothing", "nat hook" not in rules(KINDS["ipv6-firewall"], "six"))
 
     def forgetting(self):
@@ -52,6 +54,7 @@ class NatRunTest:
         plain = dict(zip(FACTS, ("passes", f"{ADDRESS} of 1", "one", "silent", "silent", "passes", None, None)))
         other = {"symmetric": dict(ports="many"), "full-cone": dict(back="passes"), "rst": dict(unasked="reset", back="reset"),
                  "cgnat": {"from": f"{ADDRESS} of 3"}, "forgetful": dict(idle="forgotten", busy="kept"), "only-443": dict(other="silent"),
+                 "all-symmetric": {"ports": "many", "from": f"{ADDRESS} of 5"}, "launch-home": dict(ports="many"),
                  "forwarded": dict(unasked="passes", back="passes")}
         for name, kind in KINDS.items():
             self.cases.equal(name, truth(kind, ADDRESS), {**plain, **other.get(name, {})})
@@ -62,11 +65,15 @@ class NatRunTest:
     def places(self):
         for name, kind in KINDS.items():
             places = Places(kind, 4)
-            numbers = [*places.outside, *places.homes, places.newcomer, places.router, *places.inner]
+            numbers = sorted([*places.outside, *places.homes, *places.routers, *places.inner])
             self.cases.equal(name, numbers, list(range(places.hosts)))
-        self.cases.equal("hosts", [Places(KINDS[name], 4).hosts for name in ("rst", "double", "cgnat")], [8, 9, 13])
+            self.cases.equal(f"the newcomer of {name}", places.newcomer in places.homes, name == "all-symmetric")
+        self.cases.equal("hosts", [Places(KINDS[name], 4).hosts for name in ("rst", "double", "cgnat", "all-symmetric", "launch-home")],
+                         [8, 9, 13, 13, 8])
+        self.cases.equal("homes", [list(Places(KINDS[name], 4).homes) for name in ("rst", "cgnat", "all-symmetric", "launch-home")],
+                         [[5], [5, 6, 7], [1, 2, 3, 4, 5], [0]])
         self.cases.equal("addresses", (at("100.64.2", 1), at("2001:db8:1:", 11)), ("100.64.2.1", "2001:db8:1::b"))
-        self.cases.equal("kinds", (len(ALL), len(SHORT), set(SHORT) < set(ALL)), (9, 4, True))
+        self.cases.equal("kinds", (len(ALL), len(SHORT), set(SHORT) < set(ALL)), (11, 5, True))
 
     def accepted(self):
         for name, kind in KINDS.items():

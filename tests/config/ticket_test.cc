@@ -38,6 +38,18 @@ TEST(TicketTest, GoldenTextStaysReadable) {
   EXPECT_EQ(*pack_ticket(ticket), "shoal1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8AAAAHARR_AAABHj21yQHN");
 }
 
+// The kind of a contact over a relay is 32 more: 52 and not 20.
+TEST(TicketTest, NamesARelayThatTheRunIsCalledAt) {
+  const Ticket ticket{.run = key_of<RunId>(0),
+                      .network = 7,
+                      .contacts = {{key_of<PeerId>(0), "via/127.0.0.1:7741"},
+                                   {key_of<PeerId>(90), "via/[2001:db8::17]:443"},
+                                   {key_of<PeerId>(0), "via/relay.example.org:443"}}};
+  EXPECT_EQ(*parse_ticket(*pack_ticket(ticket)), ticket);
+  const Ticket one{.run = ticket.run, .network = 7, .contacts = {ticket.contacts.front()}};
+  EXPECT_EQ(*pack_ticket(one), "shoal1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8AAAAHATR_AAABHj2IkoJw");
+}
+
 TEST(TicketTest, ThreeForeignContactsFit) {
   Ticket ticket = sample_ticket();
   for (std::uint8_t i = 0; i < 3; ++i)
@@ -93,6 +105,8 @@ TEST(TicketTest, RefusesWhatItCannotName) {
   EXPECT_EQ(pack_ticket(ticket).code(), ErrorCode::kInput);
   ticket = sample_ticket();
   ticket.contacts[0].address = "198.51.100.7";
+  EXPECT_EQ(pack_ticket(ticket).code(), ErrorCode::kInput);
+  ticket.contacts[0].address = "198.51.100.7:7741+7800";
   EXPECT_EQ(pack_ticket(ticket).code(), ErrorCode::kInput);
   ticket.contacts[0].address = std::string(250, 'a') + ":1";
   EXPECT_EQ(pack_ticket(ticket).code(), ErrorCode::kTooLarge);

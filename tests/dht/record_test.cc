@@ -363,11 +363,12 @@ TEST_F(RecordTest, AnUnknownFieldIsReadPast) {
 
 TEST(AddressTest, TakesWhatCanBeDialledOnly) {
   for (const std::string good : {"a.example:1", "198.51.100.7:65535", "[2001:db8::1]:7741", "127.0.0.1:80",
-                                 "host-1:7741", "198.51.100.7:4700+61001"})
+                                 "host-1:7741", "198.51.100.7:4700+61001", "via/198.51.100.7:443"})
     EXPECT_TRUE(check_address(good).ok()) << good;
   const std::string bad_ones =
       "a a: :1 a:0 a:65536 a:01 a:-1 a:1x 1.2.3:4 999.1.1.1:4 0.0.0.0:4 239.1.1.1:4 255.255.255.255:4 [::]:1 "
-      "[ff02::1]:1 []:1 [fe80::1%eth0]:1 ::1:1 tcp://a:1 a_b:1 a:1+0 via/198.51.100.7:1";
+      "[ff02::1]:1 []:1 [fe80::1%eth0]:1 ::1:1 tcp://a:1 a_b:1 a:1+0 via/0.0.0.0:1 via/198.51.100.7 "
+      "via/198.51.100.7:1+2 a/198.51.100.7:1";
   std::vector<std::string> bad = {"", ":", "a b:1", "a\n:1"};
   std::istringstream words(bad_ones);
   for (std::string word; words >> word;) bad.push_back(word);

@@ -52,7 +52,8 @@ std::vector<Bytes> seeds() {
     records.push_back(*pack_log_record(record));
   for (const LogRecord& record : {LogRecord(LogStart{{"[run]\n", {1, 2, 3}}}),
                                   LogRecord(LogMember{StageId(2), {{4, 1}, {}, {{"10.0.0.1:7000"}}, true, Version(3)}}),
-                                  LogRecord(open), LogRecord(commit), LogRecord(LogOver{{4, 1}, "no sign of life"})})
+                                  LogRecord(LogRelays{{{"203.0.113.7:443", 9}}}), LogRecord(open), LogRecord(commit),
+                                  LogRecord(LogOver{{4, 1}, "no sign of life"})})
     records.push_back(*pack_log_record(record));
   const Bytes unframed_log = unframed(records);
   return {unframed_log, Bytes::from_vector(framed(unframed_log, kAuthorityLog))};

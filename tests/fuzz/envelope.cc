@@ -60,9 +60,11 @@ std::vector<Bytes> seeds() {
   all.push_back(pack_chunk({7, 0}, {all.front()}));
   MemberList list;
   SampleFiller().fill(list);
+  list.relays = {{"203.0.113.7:443", 9}};
   all.push_back(Bytes::from_vector(*pack_member_list(list)));
   ListChange change;
   SampleFiller().fill(change);
+  change.relays = list.relays;
   all.push_back(Bytes::from_vector(*pack_list_change(change)));
   return all;
 }

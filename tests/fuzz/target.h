@@ -31,6 +31,7 @@ struct Target {
   TARGET(manifest)                 \
   TARGET(pretrained_config)        \
   TARGET(record)                   \
+  TARGET(relay_words)              \
   TARGET(run_file)                 \
   TARGET(safetensors)              \
   TARGET(state_image)              \

@@ -168,6 +168,21 @@ TEST(DialableAddressesTest, PrivateOnesAreDialledInOnesOwnSubnetsAlone) {
   EXPECT_EQ(reach_at({}), Reach::kNone);
 }
 
+TEST(DialableAddressesTest, ARelayIsDialledForNobodyWhoTellsIt) {
+  using List = std::vector<std::string>;
+  const List told = {"via/203.0.113.5:443", "203.0.113.5:1"};
+  for (const bool paid : {false, true})
+    EXPECT_EQ(dialable_for({told}, {.host = "203.0.113.5", .paid = paid}).addresses, List{"203.0.113.5:1"});
+  EXPECT_EQ(reach_at({{told[0]}}), Reach::kNone);
+  EXPECT_EQ(usable({told}).addresses, told) << "a ticket's are kept";
+  EXPECT_EQ(relays_as_homes({told}).homes, List{"203.0.113.5:443"});
+  const Whereabouts on_list{told, Reach::kNone, {"198.51.100.1:443"}};
+  EXPECT_EQ(dialable_from({{"via/10.0.0.1:443"}}, on_list).addresses, List{"203.0.113.5:1"});
+  EXPECT_EQ(dialable_from({}, on_list).homes, on_list.homes) << "the signed list says these";
+  EXPECT_EQ(dialable_from({{"via/10.0.0.1:443"}}, {{"10.0.0.2:1"}, Reach::kLocal}).addresses, List{})
+      << "a relay's subnet is not ours";
+}
+
 TEST(DialableAddressesTest, OneComesFromThereOrPaysAndPrivateRangesAreForTheirOwn) {
   const std::string there = "203.0.113.5:4700", elsewhere = "198.51.100.7:4700";
   const std::vector<std::string> private_ones = {"10.1.2.3:1", "172.31.0.1:1", "192.168.1.1:1", "100.64.0.1:1",

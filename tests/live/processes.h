@@ -50,6 +50,7 @@ class Processes {
   void join_in_dht(const std::string& name, std::vector<std::string> more = {});
   Offspring& process(const std::string& name) { return processes_.at(name); }
   const std::string& ticket() const { return ticket_; }
+  void join_by(std::string ticket) { ticket_ = std::move(ticket); }  // from now on
 
   // Its exit code; -1 when it still runs after kPatience.
   int exit_code(const std::string& name);

@@ -1,15 +1,12 @@
 // What processes say, and with which exit code, when they cannot take part.
-#include <arpa/inet.h>
-#include <sys/socket.h>
-
 #include <csignal>
 #include <fstream>
 
 #include "common/crypto/sign.h"
 #include "common/host_port.h"
-#include "common/os/posix_file.h"
 #include "common/rng.h"
 #include "runtime/config/ticket.h"
+#include "tests/live/closed_port.h"
 #include "tests/live/processes.h"
 
 namespace shoal {
@@ -22,26 +19,6 @@ int run(Processes& swarm, std::vector<std::string> words, std::string& errors) {
   errors = swarm.errors("once");
   return code;
 }
-
-// A port of loopback on which nobody listens, and nobody else can while this lives.
-class ClosedPort {
- public:
-  explicit ClosedPort(std::uint16_t port = 0) : holder_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(::bind(holder_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(::getsockname(holder_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-    port_ = ntohs(address.sin_port);
-  }
-  std::uint16_t port() const { return port_; }
-
- private:
-  Descriptor holder_;
-  std::uint16_t port_ = 0;
-};
 
 bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -152,7 +129,7 @@ void end_lasting_run(Processes& swarm) {
 TEST(LiveRefusalTest, AMachineThatNobodyDialsServesAndIsToldTheRemedy) {
   Processes swarm;
   const ClosedPort closed_port;
-  const std::string closed = "127.0.0.1:" + std::to_string(closed_port.port());
+  const std::string closed = closed_port.address();
   join_lasting_run(swarm, {"--listen", "127.0.0.1:0", "--advertise", closed});
   EXPECT_TRUE(swarm.wait_for_line(swarm.path("a.err"), {"serving stage"})) << swarm.errors("a");
   EXPECT_TRUE(swarm.wait_for_line(swarm.path("a.err"), {"reach: none", closed, "HINT: --advertise HOST:PORT"}))

@@ -29,7 +29,6 @@
 #include <utility>
 #include <vector>
 
-#include "authority/membership.h"
 #include "common/crypto/sign.h"
 #include "common/log.h"
 #include "common/os/descriptors.h"
@@ -39,6 +38,7 @@
 #include "tests/live/rogue_strangers.h"
 #include "tests/live/rogue_tensors.h"
 #include "tests/live/rogue_wire.h"
+#include "transport/signed_list.h"
 #include "transport/transport.h"
 #include "transport/zmq/zmq_wire.h"
 

@@ -29,11 +29,29 @@ TEST(ReachabilityTest, ReachIsSaidOnceWithTheRemedy) {
   EXPECT_FALSE(reach.on_list({{}, Reach::kNone}).has_value()) << "why, is not known yet";
   const auto line = reach.answered(kStart, none("a:1 refused"));
   ASSERT_TRUE(line.has_value());
-  EXPECT_EQ(line->find("reach: none (a:1 refused)"), 0u) << *line;
+  EXPECT_EQ(line->find("reach: none (a:1 refused): nobody dials it, and the run has no relay: "), 0u) << *line;
+  EXPECT_NE(line->find("HINT: whoever launched the run gives it a relay with --relay RATE"), std::string::npos)
+      << *line;
   EXPECT_NE(line->find("HINT: --advertise HOST:PORT"), std::string::npos) << *line;
   EXPECT_FALSE(reach.answered(kStart + 600s, none("a:1 refused")).has_value());
   EXPECT_EQ(reach.on_list({{"192.0.2.7:1", "192.0.2.8:1"}}), "reach: direct (192.0.2.7:1, 192.0.2.8:1)");
   EXPECT_FALSE(reach.on_list({{"192.0.2.7:1", "192.0.2.8:1"}}).has_value());
+}
+
+TEST(ReachabilityTest, RelaysAreNamedAndTheCountOfMembersIsNoNews) {
+  Reachability reach;
+  (void)reach.on_list({{}, Reach::kNone});
+  reach.on_others({"192.0.2.1:443", "192.0.2.2:443"}, 6);
+  const auto line = reach.answered(kStart, none("a:1 refused"));
+  ASSERT_TRUE(line.has_value());
+  EXPECT_EQ(line->find("reach: none (a:1 refused): nobody dials it. It takes part all the same, and is called at "
+                       "192.0.2.1:443, 192.0.2.2:443, and dials 6 members. HINT: --advertise HOST:PORT"),
+            0u)
+      << *line;
+  reach.on_others({"192.0.2.1:443", "192.0.2.2:443"}, 7);
+  EXPECT_FALSE(reach.answered(kStart + 600s, none("a:1 refused")).has_value());
+  reach.on_others({}, 7);
+  EXPECT_TRUE(reach.answered(kStart + 1200s, none("a:1 refused")).has_value()) << "no relay is left";
 }
 
 TEST(ReachabilityTest, TheAuthorityIsAskedAgainSoonAfterALinkAndThenMoreSeldom) {

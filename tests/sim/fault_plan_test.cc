@@ -43,6 +43,7 @@ TEST_F(FaultPlanTest, TheSameSeedDrawsTheSamePlanAndEveryKindIsDrawn) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     FaultOptions options;
     options.nat = seed % 2 == 0;
+    options.relay = seed % 4 == 0;
     const auto one = draw_faults(options, 6, Rng(seed)), two = draw_faults(options, 6, Rng(seed));
     ASSERT_EQ(one.size(), two.size());
     faults += one.size();
@@ -51,6 +52,7 @@ TEST_F(FaultPlanTest, TheSameSeedDrawsTheSamePlanAndEveryKindIsDrawn) {
       EXPECT_EQ(one[i].kind, two[i].kind);
       EXPECT_NE(one[i].who, one[i].other);
       EXPECT_TRUE(options.nat || one[i].kind < FaultKind::kNatFlush) << "an old seed keeps its plan";
+      EXPECT_TRUE(options.relay || one[i].kind < FaultKind::kRelayDeath) << "an old seed keeps its plan";
       EXPECT_LE(one[i].strength, row_of(one[i].kind).strongest);
       EXPECT_LE(one[i].lasts, row_of(one[i].kind).longest);
       drawn.insert(one[i].kind);

@@ -40,6 +40,8 @@ class LyingWire final : public Wire, private Wire::Listener {
   Status admit_only(const std::vector<PeerId>& peers) override { return wire_->admit_only(peers); }
   void favour(const std::vector<PeerId>& peers) override { wire_->favour(peers); }
   std::string other_host(ConnectionId connection) const override { return wire_->other_host(connection); }
+  void be_called_at(const std::vector<Address>& relays) override { wire_->be_called_at(relays); }
+  bool relayed(ConnectionId connection) const override { return wire_->relayed(connection); }
   std::uint64_t bytes_sent() const override { return wire_->bytes_sent(); }
   RefusalCounts refusals() const override { return wire_->refusals(); }
 

@@ -1,4 +1,4 @@
-#include "transport/zmq/crowd.h"
+#include "transport/crowd.h"
 
 #include <gtest/gtest.h>
 

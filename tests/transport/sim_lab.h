@@ -55,4 +55,39 @@ class SimLab final : public WireLab {
   std::map<int, std::unique_ptr<Wire>> wires_;
 };
 
+// Ends that nobody dials: each is called at a relay.
+class RelayedSimLab final : public WireLab {
+ public:
+  static constexpr double kBytesPerSecond = 20e6;
+  RelayedSimLab() { network().add_relay("relay:443", "relay:1", kBytesPerSecond); }
+  EventLoop& loop() override { return inner_.loop(); }
+  SimNetwork& network() { return inner_.network(); }
+  PeerId peer(int index) override { return inner_.peer(index); }
+  Wire& wire(int index) override {
+    Wire& wire = inner_.wire(index);
+    if (!called_.insert(index).second) return wire;
+    network().nats().set(inner_.address(index), sim_firewall());
+    wire.be_called_at({"relay:443"});
+    inner_.run_for(1s);
+    return wire;
+  }
+  Address address(int index) override {
+    (void)wire(index);
+    return "via/relay:443";
+  }
+  Address nobody() override { return "via/nobody:443"; }
+  Address silent() override { return "via/" + inner_.silent(); }
+  bool relayed() const override { return true; }
+  void admit_only(int index, std::vector<PeerId> admitted) override { inner_.admit_only(index, std::move(admitted)); }
+  void destroy(int index) override {
+    called_.erase(index);
+    inner_.destroy(index);
+  }
+  bool run_until(const std::function<bool()>& done, Duration limit) override { return inner_.run_until(done, limit); }
+
+ private:
+  SimLab inner_;
+  std::set<int> called_;
+};
+
 }  // namespace shoal

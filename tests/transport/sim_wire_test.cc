@@ -7,5 +7,6 @@ namespace shoal {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Sim, WireContract, SimLab);
 INSTANTIATE_TYPED_TEST_SUITE_P(Sim, TransportContract, SimLab);
+INSTANTIATE_TYPED_TEST_SUITE_P(RelayedSim, WireContract, RelayedSimLab);
 
 }  // namespace shoal

@@ -1,4 +1,4 @@
-// The program's own getsockopt, and libzmq against every ICMP answer that a dial may get.
+// The program's own getsockopt; libzmq and pipes against every ICMP answer that a dial may get.
 #include "transport/zmq/socket_errors.h"
 
 #include <dlfcn.h>
@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -16,12 +17,15 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include "common/os/posix_file.h"
 #include "common/os/thread_loop.h"
 #include "tests/transport/silent_port.h"
+#include "transport/relay/relay_words.h"
+#include "transport/zmq/relay_talk.h"
 #include "transport/zmq/zmq_socket.h"
 
 namespace shoal {
@@ -104,8 +108,39 @@ bool send_unreachable(const Descriptor& raw_icmp, int code, const std::vector<st
          static_cast<ssize_t>(message.size());
 }
 
-// In a child: dials who says nothing, and has the dial answered by that ICMP message.
-Fate dial_and_be_told(int code) {
+// A dial of libzmq's, and one of the pipe desk's, which `tell` has answered. kAlive: the dial ended.
+Fate dial_by_libzmq(std::uint16_t port, const std::function<bool()>& tell) {
+  ZmqContext context;
+  const KeyPair key = KeyPair::generate();
+  ZmqSocket socket = ZmqSocket::make(context, ZmqSocket::Kind::kDealer).value();
+  socket.configure(Lane::kControl, key, false);
+  socket.expect_peer(key.curve_public());
+  if (!socket.start_monitor(context, "icmp").ok() || !socket.connect({"127.0.0.1", port}).ok()) return kNoSetup;
+  if (!tell()) return kNoSetup;
+  for (const TimePoint end = monotonic_now() + 5s; monotonic_now() < end;) {
+    zmq_wait({{&socket, false}}, -1, 50ms);
+    while (const auto event = socket.monitor_event())
+      if (event->kind == ZmqMonitorEvent::Kind::kConnectFailed) return kAlive;
+  }
+  return kNothingHeard;
+}
+
+Fate dial_by_desk(std::uint16_t port, const std::function<bool()>& tell) {
+  auto talk = RelayTalk::begin({"127.0.0.1", port});
+  if (!talk.ok()) return kNoSetup;
+  talk->say(pack_relay_ping());
+  talk->await(kRelayPingBytes);
+  if (!talk->turn().ok() || !tell()) return kNoSetup;
+  for (const TimePoint end = monotonic_now() + 5s; monotonic_now() < end;) {
+    pollfd ready = {talk->waits().fd, POLLIN | POLLOUT, 0};
+    (void)::poll(&ready, 1, 50);
+    if (!talk->turn().ok()) return kAlive;
+  }
+  return kNothingHeard;
+}
+
+// In a child: dials where nothing is said, and has the dial answered by that ICMP message.
+Fate dial_and_be_told(int code, bool by_desk) {
   if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 || !loopback_up()) return kNoNamespace;
   const Descriptor raw_tcp(::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_TCP));
   const Descriptor raw_icmp(::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP));
@@ -115,32 +150,25 @@ Fate dial_and_be_told(int code) {
   if (raw_tcp.get() < 0 || raw_icmp.get() < 0) return kNoNamespace;
   if (port == 0 || ::setsockopt(raw_tcp.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0)
     return kNoSetup;
-  ZmqContext context;
-  const KeyPair key = KeyPair::generate();
-  ZmqSocket socket = ZmqSocket::make(context, ZmqSocket::Kind::kDealer).value();
-  socket.configure(Lane::kControl, key, false);
-  socket.expect_peer(key.curve_public());
-  if (!socket.start_monitor(context, "icmp").ok() || !socket.connect({"127.0.0.1", port}).ok()) return kNoSetup;
-  const std::vector<std::uint8_t> syn = hear_syn(raw_tcp, port);
-  if (syn.empty() || !send_unreachable(raw_icmp, code, syn)) return kNoSetup;
-  for (const TimePoint end = monotonic_now() + 5s; monotonic_now() < end;) {
-    zmq_wait({{&socket, false}}, -1, 50ms);
-    while (const auto event = socket.monitor_event())
-      if (event->kind == ZmqMonitorEvent::Kind::kConnectFailed) return kAlive;
-  }
-  return kNothingHeard;
+  const auto tell = [&] {
+    const std::vector<std::uint8_t> syn = hear_syn(raw_tcp, port);
+    return !syn.empty() && send_unreachable(raw_icmp, code, syn);
+  };
+  return by_desk ? dial_by_desk(port, tell) : dial_by_libzmq(port, tell);
 }
 
 TEST(SocketErrorsTest, NoIcmpAnswerToADialEndsTheProcess) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "TSan does not allow threads in a child of a process that had some";
 #endif
-  for (int code = 0; code <= NR_ICMP_UNREACH; ++code) {
+  for (int dial = 0; dial < 2 * (NR_ICMP_UNREACH + 1); ++dial) {
+    const int code = dial / 2;
+    const bool by_desk = dial % 2 == 1;
     if (code == ICMP_FRAG_NEEDED) continue;  // ends no dial: the segment is sent again, smaller
-    SCOPED_TRACE("ICMP unreachable, code " + std::to_string(code));
+    SCOPED_TRACE("ICMP unreachable, code " + std::to_string(code) + (by_desk ? ", to a pipe" : ""));
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
-    if (child == 0) ::_exit(dial_and_be_told(code));
+    if (child == 0) ::_exit(dial_and_be_told(code, by_desk));
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);

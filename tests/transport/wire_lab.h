@@ -21,8 +21,9 @@ class WireLab {
   // The end `index` (0, 1, 2), made at the first call.
   virtual Wire& wire(int index) = 0;
   virtual Address address(int index) = 0;
-  virtual Address nobody() = 0;  // where nobody listens
-  virtual Address silent() = 0;  // where no dial is answered, not even by a refusal
+  virtual Address nobody() = 0;                   // where nobody listens
+  virtual Address silent() = 0;                   // where no dial is answered, not even by a refusal
+  virtual bool relayed() const { return false; }  // its addresses lead over a relay
   // `index` admits only `admitted` from now on; before its wire() is called first.
   virtual void admit_only(int index, std::vector<PeerId> admitted) = 0;
   virtual void destroy(int index) = 0;  // as if its process ended

@@ -21,13 +21,17 @@ class ZmqLab final : public WireLab {
     seed.fill(static_cast<std::uint8_t>(40 + index));
     return KeyPair::from_seed(seed);
   }
+  static RunId run() { return {KeyPair::from_seed({7}).id().bytes}; }
   PeerId peer(int index) override { return key(index).id(); }
   ZmqWire& wire(int index) override {
     auto& wire = wires_[index];
     if (wire) return *wire;
-    ZmqWireOptions options{key(index), addresses_.contains(index) ? addresses_[index] : Address("127.0.0.1:0"),
-                           admitted_[index].empty() ? Admission::kOpen : Admission::kKeys, admitted_[index],
-                           favoured_[index]};
+    ZmqWireOptions options{key(index),
+                           addresses_.contains(index) ? addresses_[index] : Address("127.0.0.1:0"),
+                           admitted_[index].empty() ? Admission::kOpen : Admission::kKeys,
+                           admitted_[index],
+                           favoured_[index],
+                           run()};
     auto made = make_zmq_wire(loop_, options);
     // GoogleTest makes it the failure of this test; a check that fails would end the tests behind it too.
     if (!made.ok()) throw std::runtime_error("wire " + std::to_string(index) + ": " + made.error().message);

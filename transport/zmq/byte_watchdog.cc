@@ -1,6 +1,5 @@
 #include "transport/zmq/byte_watchdog.h"
 
-#include <arpa/inet.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -9,9 +8,9 @@
 #include <cstring>
 #include <optional>
 
-#include "common/host_port.h"
-#include "common/ids.h"
+#include "common/os/tcp_place.h"
 #include "transport/limits.h"
+#include "transport/refusal_book.h"
 
 namespace shoal {
 namespace {
@@ -24,19 +23,6 @@ std::vector<std::uint8_t> remote_of(int fd) {
   return {begin, begin + size};
 }
 
-std::string text_of_remote(const std::vector<std::uint8_t>& remote) {
-  if (remote.empty()) return "?";
-  sockaddr_storage address{};
-  std::memcpy(&address, remote.data(), std::min(remote.size(), sizeof address));
-  const bool v6 = address.ss_family == AF_INET6;
-  const auto* four = reinterpret_cast<const sockaddr_in*>(&address);
-  const auto* six = reinterpret_cast<const sockaddr_in6*>(&address);
-  char text[INET6_ADDRSTRLEN] = {};
-  const void* raw = v6 ? static_cast<const void*>(&six->sin6_addr) : static_cast<const void*>(&four->sin_addr);
-  if (::inet_ntop(address.ss_family, raw, text, sizeof text) == nullptr) return "?";
-  return HostPort{text, ntohs(v6 ? six->sin6_port : four->sin_port)}.text();
-}
-
 std::optional<std::uint64_t> received_bytes(int fd) {
   tcp_info facts{};
   socklen_t size = sizeof facts;
@@ -47,15 +33,9 @@ std::optional<std::uint64_t> received_bytes(int fd) {
 
 }  // namespace
 
-std::string remote_text(int fd) { return text_of_remote(remote_of(fd)); }
-
-std::string remote_host(int fd) {
-  const auto parsed = parse_host_port(remote_text(fd));
-  if (!parsed.ok()) return "?";
-  in6_addr six = {};
-  if (!parsed->is_v6() || ::inet_pton(AF_INET6, parsed->host.c_str(), &six) != 1) return parsed->host;
-  const std::size_t counts = IN6_IS_ADDR_V4MAPPED(&six) ? sizeof six : sizeof six / 2;
-  return hex_of(six.s6_addr, counts);
+std::string remote_text(int fd) {
+  const auto place = remote_place(fd);
+  return place ? place->text() : "?";
 }
 
 void ByteWatchdog::opened(int fd) {
@@ -94,11 +74,17 @@ std::vector<ByteWatchdog::CutOff> ByteWatchdog::check() {
       watched.baseline = *received;
       watched.progressed = false;
     } else if (*received - watched.baseline > quota) {
-      cut_now.push_back({fd, text_of_remote(watched.remote), watched.greeted});
+      cut_now.push_back({fd, remote_text(fd), watched.greeted});
     }
   }
   for (const CutOff& one : cut_now) cut(one.fd);
   return cut_now;
+}
+
+void note_cut_off(RefusalBook& book, const std::vector<ByteWatchdog::CutOff>& cut_off) {
+  for (const ByteWatchdog::CutOff& one : cut_off)
+    book.note(Refusal::kEndless, one.remote,
+              std::string(one.greeted ? "a greeted peer" : "a stranger") + " that finishes no message was cut off");
 }
 
 }  // namespace shoal

@@ -17,8 +17,6 @@ namespace shoal {
 
 // "address:port" of the other end of a descriptor; "?" when it has none any more.
 std::string remote_text(int fd);
-// The part of it that one party holds: the IPv4 address, or the first 64 bits of an IPv6 one.
-std::string remote_host(int fd);
 
 // Bounds: kStrangerBytesMax, kMessagelessBytesMax.
 class ByteWatchdog {
@@ -52,5 +50,8 @@ class ByteWatchdog {
   };
   std::map<int, Watched> watched_;
 };
+
+class RefusalBook;
+void note_cut_off(RefusalBook& book, const std::vector<ByteWatchdog::CutOff>& cut_off);
 
 }  // namespace shoal

@@ -17,6 +17,7 @@ ConnectionBounds connection_bounds(std::uint64_t descriptors_max) {
   bounds.ungreeted_per_address = share(bounds.ungreeted, 2, limits::kUngreetedPerAddressMax);
   bounds.strangers = share(bounds.accepted, 2, limits::kStrangersMax);
   bounds.strangers_per_address = share(bounds.strangers, 2, limits::kStrangersPerAddressMax);
+  bounds.called = share(bounds.accepted, 2, limits::kCalledPipesMax);
   return bounds;
 }
 

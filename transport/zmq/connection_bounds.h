@@ -12,6 +12,7 @@ struct ConnectionBounds {
   std::size_t accepted;                          // of one listener; a connection has a lane at each
   std::size_t ungreeted, ungreeted_per_address;  // of one listener
   std::size_t strangers, strangers_per_address;  // whose peers are not favoured (transport/wire.h)
+  std::size_t called;                            // pipes of calls at relays
 };
 
 // limits::k...Max where the descriptors allow it, else shares of what they do; never 0.

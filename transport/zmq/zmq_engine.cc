@@ -15,25 +15,23 @@ namespace {
 constexpr std::size_t kMessagesPerTurn = 256;
 constexpr int kListenAttempts = 8;
 constexpr Lane kLanes[] = {Lane::kControl, Lane::kBulk};
-
-std::size_t index_of(Lane lane) { return static_cast<std::size_t>(lane); }
-Crowd::Id id_of(int fd) { return static_cast<Crowd::Id>(fd); }
 }  // namespace
 
-ZmqEngine::ZmqEngine(KeyPair key, std::shared_ptr<KeyCheck> keys, std::function<void(std::vector<EngineEvent>)> deliver)
+ZmqEngine::ZmqEngine(KeyPair key, const RunId& run, std::shared_ptr<KeyCheck> keys,
+                     std::function<void(std::vector<EngineEvent>)> deliver)
     : key_(std::move(key)),
       keys_(std::move(keys)),
       deliver_(std::move(deliver)),
-      wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  SHOAL_CHECK(wake_fd_ >= 0);
+      wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      pipes_(key_, run, bounds_.called) {
+  SHOAL_CHECK(wake_.get() >= 0);
 }
 
 ZmqEngine::~ZmqEngine() {
   stopping_ = true;
   const std::uint64_t one = 1;
-  (void)!::write(wake_fd_, &one, sizeof one);
+  (void)!::write(wake_.get(), &one, sizeof one);
   if (thread_.joinable()) thread_.join();
-  ::close(wake_fd_);
 }
 
 Status ZmqEngine::listen(const HostPort& address) {
@@ -68,6 +66,14 @@ Status ZmqEngine::listen_at(const HostPort& address, int attempt) {
   return Status::success();
 }
 
+std::optional<PipeDesk::Listeners> ZmqEngine::listeners_beside() const {
+  if (!listening_at_) return std::nullopt;
+  HostPort beside = *listening_at_;
+  if (beside.host == "0.0.0.0") beside.host = "127.0.0.1";
+  if (beside.host == "::") beside.host = "::1";
+  return PipeDesk::Listeners{beside, HostPort{beside.host, bulk_port_}};
+}
+
 void ZmqEngine::start() {
   thread_ = std::thread([this] { run(); });
 }
@@ -80,7 +86,7 @@ void ZmqEngine::post(EngineCommand command) {
     commands_.push_back(std::move(command));
   }
   const std::uint64_t one = 1;
-  if (first) (void)!::write(wake_fd_, &one, sizeof one);
+  if (first) (void)!::write(wake_.get(), &one, sizeof one);
 }
 
 void ZmqEngine::run() {
@@ -115,15 +121,14 @@ void ZmqEngine::wait() {
     }
   }
   Duration timeout = 1s;
-  const bool watching = !dialled_watchdog_.idle() || !watchdogs_[0].idle() || !watchdogs_[1].idle();
-  if (dialling || watching || !cut_later_.empty()) timeout = ByteWatchdog::kPeriod;
+  if (dialling || !dialled_watchdog_.idle() || doorway_.has_times()) timeout = ByteWatchdog::kPeriod;
   if (any_blocked_) timeout = 1ms;  // a ROUTER does not say which of its peers has room again
-  zmq_wait(sockets, wake_fd_, timeout);
+  zmq_wait(sockets, wake_.get(), timeout);
 }
 
 void ZmqEngine::run_commands() {
   std::uint64_t count = 0;
-  (void)!::read(wake_fd_, &count, sizeof count);
+  (void)!::read(wake_.get(), &count, sizeof count);
   std::vector<EngineCommand> commands;
   {
     const std::lock_guard lock(mutex_);
@@ -138,6 +143,8 @@ void ZmqEngine::run_commands() {
       favour(command.favoured);
     } else if (Connection* connection = find(command.connection); !connection) {
       continue;  // it went down meanwhile; the loop hears of it
+    } else if (command.kind == EngineCommand::Kind::kPipe) {
+      on_pipe(*connection, command.lane, *command.door);
     } else if (command.kind == EngineCommand::Kind::kSend) {
       connection->lanes[static_cast<std::size_t>(command.lane)].queue.push_back(std::move(command.bytes));
     } else {
@@ -218,7 +225,7 @@ void ZmqEngine::read_tail() {
 // `read_first`: what a connection sent before it closed is read before its end is believed.
 void ZmqEngine::read_listener_monitor(Lane lane, bool read_first) {
   while (const auto event = listener(lane).monitor_event()) {
-    if (event->kind == ZmqMonitorEvent::Kind::kAccepted) on_accepted(lane, event->fd);
+    if (event->kind == ZmqMonitorEvent::Kind::kAccepted) doorway_.opened(lane, event->fd, now_);
     if (event->kind == ZmqMonitorEvent::Kind::kHandshakeFailed)
       refusals_.note(Refusal::kKeyExchange, "somebody", "a connection that did not complete the key exchange");
     if (event->kind != ZmqMonitorEvent::Kind::kDisconnected) continue;
@@ -226,7 +233,7 @@ void ZmqEngine::read_listener_monitor(Lane lane, bool read_first) {
     if (read_first) read_tail();
     const Error cause = make_error(ErrorCode::kUnreachable, "the other end closed the connection");
     if (ended) lose(*ended, cause);
-    if (watchdogs_[static_cast<std::size_t>(lane)].watches(event->fd)) continue;  // the next one's by now
+    if (doorway_.holds(lane, event->fd)) continue;  // the next one's by now
     if (const auto in_the_tail = release_descriptor(lane, event->fd)) lose(*in_the_tail, cause);  // greeted and went
   }
 }
@@ -236,9 +243,7 @@ void ZmqEngine::read_listener_monitor(Lane lane, bool read_first) {
 // without a descriptor until it is lost.
 std::optional<ConnectionId> ZmqEngine::release_descriptor(Lane lane, int fd) {
   const auto index = static_cast<std::size_t>(lane);
-  watchdogs_[index].closed(fd);
-  ungreeted_[index].leave(static_cast<Crowd::Id>(fd));
-  std::erase_if(cut_later_, [&](const Cut& cut) { return cut.lane == lane && cut.fd == fd; });
+  doorway_.closed(lane, fd);
   const auto found = by_fd_[index].find(fd);
   if (found == by_fd_[index].end()) return std::nullopt;
   const ConnectionId id = found->second;
@@ -266,66 +271,20 @@ void ZmqEngine::check_deadlines() {
   }
   for (const ConnectionId id : late) {
     const Connection& connection = *find(id);
-    lose(id, make_error(ErrorCode::kTimeout, connection.target.text() + " did not answer within " +
-                                                 std::to_string(limits::kDialTime / 1s) + " s"));
+    lose(id, make_error(ErrorCode::kTimeout, connection.where() + " did not answer within " +
+                                                 std::to_string(connection.dial_time() / 1s) + " s"));
   }
-  std::erase_if(cut_later_, [&](const Cut& cut) {
-    if (now_ >= cut.when) watchdogs_[static_cast<std::size_t>(cut.lane)].cut(cut.fd);
-    return now_ >= cut.when;
-  });
   if (now_ - watched_at_ < ByteWatchdog::kPeriod) return;
   watched_at_ = now_;
-  turn_away_silent_ones();
-  check_watchdogs();
+  doorway_.check(now_);
+  note_cut_off(refusals_, dialled_watchdog_.check());
 }
 
-void ZmqEngine::check_watchdogs() {
-  const auto note = [&](const std::vector<ByteWatchdog::CutOff>& cut_off) {
-    for (const ByteWatchdog::CutOff& one : cut_off)
-      refusals_.note(
-          Refusal::kEndless, one.remote,
-          std::string(one.greeted ? "a greeted peer" : "a stranger") + " that finishes no message was cut off");
-  };
-  note(dialled_watchdog_.check());
-  for (ByteWatchdog& watchdog : watchdogs_) note(watchdog.check());
-}
-
-// ---- which connections are kept that count for nothing yet: those that have not greeted, and those of peers that
-// nobody favoured
-
-void ZmqEngine::on_accepted(Lane lane, int fd) {
-  if (fd < 0) return;
-  ByteWatchdog& watchdog = watchdogs_[index_of(lane)];
-  Crowd& crowd = ungreeted_[index_of(lane)];
-  watchdog.opened(fd);
-  if (watchdog.size() > bounds_.accepted)
-    return turn_away(lane, fd, Refusal::kCrowd,
-                     "this process keeps " + std::to_string(bounds_.accepted) + " connections at most");
-  crowd.leave(id_of(fd));
-  const std::string address = remote_host(fd);
-  if (!pace_.take(address, now_))
-    return turn_away(lane, fd, Refusal::kCrowd, "its address opens more connections than are taken from one");
-  if (const auto longest = crowd.enter(id_of(fd), address, now_))
-    turn_away(lane, static_cast<int>(*longest), Refusal::kCrowd,
-              "more connections that have not greeted than are kept");
-}
-
-void ZmqEngine::turn_away(Lane lane, int fd, Refusal cause, const std::string& why) {
-  refusals_.note(cause, remote_text(fd), why);
-  ungreeted_[index_of(lane)].leave(id_of(fd));
-  watchdogs_[index_of(lane)].cut(fd);
-}
-
-void ZmqEngine::turn_away_silent_ones() {
-  for (const Lane lane : {Lane::kControl, Lane::kBulk})
-    for (const Crowd::Id id : ungreeted_[index_of(lane)].here_since_before(now_ - limits::kGreetingTime))
-      turn_away(lane, static_cast<int>(id), Refusal::kGreeting,
-                "did not greet within " + std::to_string(limits::kGreetingTime / 1s) + " s");
-}
+// ---- which connections are kept of peers that nobody favoured
 
 void ZmqEngine::meet(const Connection& connection) {
   if (favoured_.contains(connection.peer) || strangers_.holds(connection.id)) return;
-  const auto longest = strangers_.enter(connection.id, remote_host(connection.lanes[0].fd), now_);
+  const auto longest = strangers_.enter(connection.id, doorway_.party_of(connection.lanes[0].fd), now_);
   if (!longest) return;
   refuse(*find(*longest), Refusal::kCrowd,
          make_error(ErrorCode::kRefused, "more connections of processes that are no members than are kept"));
@@ -344,10 +303,9 @@ void ZmqEngine::favour(const std::vector<PeerId>& peers) {
 }
 
 Status ZmqEngine::room_for_dial() const {
-  const auto dialled =
-      std::count_if(connections_.begin(), connections_.end(), [](const auto& entry) { return entry.second->dialled; });
-  const std::uint64_t taken =
-      watchdogs_[0].size() + watchdogs_[1].size() + 2 * ZmqSocket::kDescriptors * static_cast<std::uint64_t>(dialled);
+  std::uint64_t taken = doorway_.size();
+  for (const auto& [id, connection] : connections_)
+    if (connection->dialled) taken += 2 * (ZmqSocket::kDescriptors + (connection->relayed ? 2 : 0));
   if (taken <= bounds_.descriptors) return Status::success();
   return make_error(ErrorCode::kUnreachable, "no descriptor is left for it: connections have " + std::to_string(taken) +
                                                  " of " + std::to_string(bounds_.descriptors) +

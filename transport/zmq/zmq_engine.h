@@ -4,6 +4,7 @@
 //
 // Two ROUTERs listen (control, bulk); a connection that we dial is two DEALERs. A dialled connection's way:
 //   control dialled -> greeted -> answered with the bulk port -> bulk dialled -> greeted -> answered: up
+// Over a relay each lane is called first (pipe_desk.h), then libzmq dials the door of its pipe.
 // The listener's: control greeted (claim = proved key) -> waits for the bulk lane with the same secret -> up.
 //
 // Threads: post(), bytes_sent() and refusals() from any, the rest of the public functions from the one that made it;
@@ -23,14 +24,16 @@
 
 #include "common/os/descriptors.h"
 #include "common/time.h"
+#include "transport/crowd.h"
 #include "transport/limits.h"
 #include "transport/refusal_book.h"
-#include "transport/zmq/address_pace.h"
+#include "transport/zmq/buried_routes.h"
 #include "transport/zmq/byte_watchdog.h"
 #include "transport/zmq/connection_bounds.h"
-#include "transport/zmq/crowd.h"
+#include "transport/zmq/doorway.h"
 #include "transport/zmq/key_check.h"
 #include "transport/zmq/lane_greeting.h"
+#include "transport/zmq/pipe_desk.h"
 #include "transport/zmq/zmq_socket.h"
 
 namespace shoal {
@@ -50,25 +53,28 @@ struct EngineEvent {
   bool dialled = false;        // kUp
   std::uint64_t sent = 0;      // kSent: payload bytes that left our queue
   std::optional<Error> cause;  // kDown
-  std::string host{};          // kUp: of the other end
+  std::string host{};          // kUp: of the other end; empty over a relay
+  bool relayed = false;        // kUp
 };
 
 struct EngineCommand {
-  // kReviewKeys: the key check admits fewer than before.
-  enum class Kind { kConnect, kSend, kDisconnect, kReviewKeys, kFavour };
+  // kReviewKeys: the key check admits fewer than before. kPipe: the way over a relay stands, or does not.
+  enum class Kind { kConnect, kSend, kDisconnect, kReviewKeys, kFavour, kPipe };
   Kind kind;
   ConnectionId connection;
   PeerId peer;      // kConnect
   Address address;  // kConnect
   Lane lane = Lane::kControl;
   Bytes bytes;
-  std::vector<PeerId> favoured{};  // kFavour
+  std::vector<PeerId> favoured{};          // kFavour
+  std::optional<Result<HostPort>> door{};  // kPipe: where libzmq dials it
 };
 
 class ZmqEngine {
  public:
   // `deliver` is called on the wire's thread.
-  ZmqEngine(KeyPair key, std::shared_ptr<KeyCheck> keys, std::function<void(std::vector<EngineEvent>)> deliver);
+  ZmqEngine(KeyPair key, const RunId& run, std::shared_ptr<KeyCheck> keys,
+            std::function<void(std::vector<EngineEvent>)> deliver);
   ~ZmqEngine();
   ZmqEngine(const ZmqEngine&) = delete;
   ZmqEngine& operator=(const ZmqEngine&) = delete;
@@ -80,6 +86,10 @@ class ZmqEngine {
   std::optional<HostPort> listening_at() const { return listening_at_; }
   ConnectionId new_connection_id() { return next_connection_++; }
   void post(EngineCommand command);
+  // Any thread.
+  PipeDesk& pipes() { return pipes_; }
+  // Where the desk finds our listeners; nothing: dial only.
+  std::optional<PipeDesk::Listeners> listeners_beside() const;
   std::uint64_t bytes_sent() const { return bytes_sent_; }
   RefusalCounts refusals() const { return refusals_.counts(); }
 
@@ -88,6 +98,7 @@ class ZmqEngine {
     ZmqSocket dealer;   // dialled
     std::string route;  // accepted
     int fd = -1;
+    PipeDesk::PipeId pipe = 0;  // dialled over a relay
     std::deque<Bytes> queue;
     bool answered = false;
     bool blocked = false;  // ROUTER full
@@ -105,6 +116,10 @@ class ZmqEngine {
     TimePoint deadline{};
     std::optional<Error> failure;  // what the monitor said before the connection closed
     UnreadGauge unread = std::make_shared<std::atomic<std::uint64_t>>(0);
+    bool relayed = false;
+
+    std::string where() const;  // dialled: for errors
+    Duration dial_time() const { return relayed ? limits::kRelayedDialTime : limits::kDialTime; }
   };
   using LaneSecret = std::array<std::uint8_t, 16>;
 
@@ -121,13 +136,9 @@ class ZmqEngine {
   void read_listener_monitor(Lane lane, bool read_first);
   std::optional<ConnectionId> release_descriptor(Lane lane, int fd);
   void check_deadlines();
-  void check_watchdogs();
   void flush();
 
   // which connections are kept
-  void on_accepted(Lane lane, int fd);
-  void turn_away(Lane lane, int fd, Refusal cause, const std::string& why);  // it has not greeted
-  void turn_away_silent_ones();
   void meet(const Connection& connection);  // accepted; one that nobody favoured may push out another
   void favour(const std::vector<PeerId>& peers);
   Status room_for_dial() const;  // ERRORS: kUnreachable
@@ -135,6 +146,8 @@ class ZmqEngine {
   // zmq_engine_lanes.cc
   void dial(const EngineCommand& command);
   void dial_lane(Connection& connection, Lane lane, const HostPort& address);
+  void call_lane(Connection& connection, Lane lane);  // over a relay
+  void on_pipe(Connection& connection, Lane lane, const Result<HostPort>& door);
   void on_dialled_message(Connection& connection, Lane lane, ZmqReceived received);
   void on_dialled_event(Connection& connection, Lane lane, const ZmqMonitorEvent& event);
   void on_answer(Connection& connection, Lane lane, ByteView bytes);
@@ -150,7 +163,6 @@ class ZmqEngine {
   void refuse(const Connection& connection, Refusal cause, const Error& error);  // counts, and loses it
   void lose(ConnectionId id, const Error& cause);
   void remove(ConnectionId id);
-  void bury_route(Lane lane, const std::string& route);
 
   Connection* find(ConnectionId id);
   ZmqSocket& listener(Lane lane) { return listeners_[static_cast<std::size_t>(lane)]; }
@@ -162,7 +174,7 @@ class ZmqEngine {
   std::atomic<std::uint64_t> bytes_sent_{0};
   RefusalBook refusals_;
   std::optional<HostPort> listening_at_;
-  int wake_fd_;
+  const Descriptor wake_;
 
   std::mutex mutex_;
   std::vector<EngineCommand> commands_;  // guarded by mutex_
@@ -177,21 +189,11 @@ class ZmqEngine {
   std::array<std::unordered_map<std::string, ConnectionId>, 2> by_route_;
   std::array<std::map<int, ConnectionId>, 2> by_fd_;
   std::map<std::pair<PeerId, LaneSecret>, ConnectionId> half_open_;
-  std::set<std::string> buried_;  // routes whose messages are ignored
-  std::deque<std::string> buried_in_order_;
-  struct Cut {
-    TimePoint when;
-    Lane lane;
-    int fd;
-  };
-  std::vector<Cut> cut_later_;             // refused: after the reason had time to leave
-  std::array<ByteWatchdog, 2> watchdogs_;  // of what we accepted, by lane
-  ByteWatchdog dialled_watchdog_;
+  BuriedRoutes buried_{limits::kBuriedRoutesMax};
   const ConnectionBounds bounds_ = connection_bounds(descriptors_max());
-  std::array<Crowd, 2> ungreeted_ = {Crowd(bounds_.ungreeted, bounds_.ungreeted_per_address),
-                                     Crowd(bounds_.ungreeted, bounds_.ungreeted_per_address)};  // by lane; descriptors
-  Crowd strangers_{bounds_.strangers, bounds_.strangers_per_address};                           // connections
-  AddressPace pace_{limits::kAcceptedPerAddressSecond, limits::kAcceptedPerAddressBurst};
+  Doorway doorway_{bounds_, refusals_, [this](const std::string& remote) { return pipes_.relay_behind(remote); }};
+  ByteWatchdog dialled_watchdog_;
+  Crowd strangers_{bounds_.strangers, bounds_.strangers_per_address};  // connections
   std::set<PeerId> favoured_;
   TimePoint watched_at_{};
   TimePoint now_{};
@@ -199,6 +201,7 @@ class ZmqEngine {
   std::uint64_t monitors_ = 0;
   std::vector<EngineEvent> events_;
   std::thread thread_;
+  PipeDesk pipes_;  // ends first: it posts commands
 };
 
 }  // namespace shoal

@@ -1,6 +1,5 @@
 // What happens to single connections on the wire's thread: dialling, greetings, messages, ends.
-#include <sodium.h>
-
+#include "common/os/tcp_place.h"
 #include "transport/zmq/zmq_engine.h"
 
 namespace shoal {
@@ -25,10 +24,11 @@ void ZmqEngine::dial(const EngineCommand& command) {
   connection.id = command.connection;
   connection.peer = command.peer;
   connection.dialled = true;
-  connection.deadline = now_ + limits::kDialTime;
-  randombytes_buf(connection.secret.data(), connection.secret.size());
-  connections_.emplace(command.connection, std::move(made));
+  fill_randomly(connection.secret);
   auto target = parse_dial_address(command.address);
+  connection.relayed = target.ok() && target->via;
+  connection.deadline = now_ + connection.dial_time();
+  connections_.emplace(command.connection, std::move(made));
   if (!target.ok()) return lose(command.connection, make_error(ErrorCode::kUnreachable, target.error().message));
   // libzmq would ask the name server on the one thread that moves the bytes of all connections.
   if (!target->control.is_literal())
@@ -36,7 +36,23 @@ void ZmqEngine::dial(const EngineCommand& command) {
                 make_error(ErrorCode::kUnreachable, command.address + " is a name; only IP addresses are dialled"));
   connection.target = *target;
   if (const Status room = room_for_dial(); !room.ok()) return lose(command.connection, room.error());
-  dial_lane(connection, Lane::kControl, target->control);
+  target->via ? call_lane(connection, Lane::kControl) : dial_lane(connection, Lane::kControl, target->control);
+}
+
+std::string ZmqEngine::Connection::where() const {
+  return relayed ? "peer " + short_name(peer) + " over relay " + target.control.text() : target.text();
+}
+
+void ZmqEngine::call_lane(Connection& connection, Lane lane) {
+  const auto told = [this, id = connection.id, lane](const Result<HostPort>& door) {
+    post({EngineCommand::Kind::kPipe, id, {}, {}, lane, {}, {}, door});
+  };
+  connection.lanes[index_of(lane)].pipe = pipes_.call(connection.peer, lane, connection.target.control, told);
+}
+
+void ZmqEngine::on_pipe(Connection& connection, Lane lane, const Result<HostPort>& door) {
+  if (!door.ok()) return lose(connection.id, door.error());
+  dial_lane(connection, lane, *door);
 }
 
 void ZmqEngine::dial_lane(Connection& connection, Lane lane, const HostPort& address) {
@@ -60,11 +76,12 @@ void ZmqEngine::dial_lane(Connection& connection, Lane lane, const HostPort& add
 
 void ZmqEngine::on_dialled_event(Connection& connection, Lane lane, const ZmqMonitorEvent& event) {
   LaneEnd& end = connection.lanes[index_of(lane)];
-  const std::string where = connection.target.text();
+  const std::string where = connection.where();
   switch (event.kind) {
     case ZmqMonitorEvent::Kind::kConnected:
       end.fd = event.fd;
       dialled_watchdog_.opened(event.fd);
+      if (const auto own = own_place(event.fd); end.pipe != 0 && own) pipes_.expect(end.pipe, own->port);
       return;
     case ZmqMonitorEvent::Kind::kKeyRefused:
       connection.failure = make_error(
@@ -74,10 +91,10 @@ void ZmqEngine::on_dialled_event(Connection& connection, Lane lane, const ZmqMon
       return;
     case ZmqMonitorEvent::Kind::kHandshakeFailed:
       if (connection.failure) return;
-      connection.failure =
-          make_error(ErrorCode::kRefused, where + " broke off the key exchange: it is not peer " +
-                                              short_name(connection.peer) + ", or too busy to finish it within " +
-                                              std::to_string(limits::kGreetingTime / 1s) + " s");
+      connection.failure = make_error(
+          connection.relayed ? ErrorCode::kUnreachable : ErrorCode::kRefused,  // a relay's doing is not theirs
+          where + " broke off the key exchange: it is not peer " + short_name(connection.peer) +
+              ", or too busy to finish it within " + std::to_string(limits::kGreetingTime / 1s) + " s");
       return;
     case ZmqMonitorEvent::Kind::kConnectFailed:
       if (end.fd < 0) lose(connection.id, make_error(ErrorCode::kUnreachable, "nobody listens at " + where));
@@ -117,7 +134,7 @@ void ZmqEngine::on_dialled_message(Connection& connection, Lane lane, ZmqReceive
 
 void ZmqEngine::on_answer(Connection& connection, Lane lane, ByteView bytes) {
   const auto answer = parse_lane_answer(bytes);
-  const std::string where = connection.target.text();
+  const std::string where = connection.where();
   if (!answer.ok())
     return lose(connection.id, make_error(answer.code(), where + " answers: " + answer.error().message));
   if (!answer->accepted)
@@ -127,7 +144,9 @@ void ZmqEngine::on_answer(Connection& connection, Lane lane, ByteView bytes) {
   end.answered = true;
   dialled_watchdog_.message(end.fd, true);
   if (lane == Lane::kBulk) return come_up(connection);
-  const auto& [control, mapped] = connection.target;
+  if (connection.relayed) return call_lane(connection, Lane::kBulk);
+  const HostPort& control = connection.target.control;
+  const std::uint16_t mapped = connection.target.bulk_port;
   dial_lane(connection, Lane::kBulk, {control.host, mapped != 0 ? mapped : answer->bulk_port});
 }
 
@@ -136,7 +155,7 @@ void ZmqEngine::on_answer(Connection& connection, Lane lane, ByteView bytes) {
 void ZmqEngine::on_routed_message(Lane lane, ZmqReceived received) {
   const auto known = by_route_[index_of(lane)].find(received.route);
   if (known == by_route_[index_of(lane)].end()) {
-    if (!buried_.contains(route_name(lane, received.route))) on_greeting(lane, received);
+    if (!buried_.holds(route_name(lane, received.route))) on_greeting(lane, received);
     return;
   }
   Connection& connection = *find(known->second);
@@ -145,7 +164,7 @@ void ZmqEngine::on_routed_message(Lane lane, ZmqReceived received) {
                   make_error(ErrorCode::kMalformed,
                              received.one_part ? "the key of a connection changed" : "a message of several parts"));
   }
-  watchdogs_[index_of(lane)].message(connection.lanes[index_of(lane)].fd, true);
+  doorway_.message(lane, connection.lanes[index_of(lane)].fd);
   if (!connection.up)
     return refuse(connection, Refusal::kMessage, make_error(ErrorCode::kMalformed, "a message before the second lane"));
   deliver_bytes(connection, lane, std::move(received.payload));
@@ -169,8 +188,7 @@ void ZmqEngine::on_greeting(Lane lane, const ZmqReceived& received) {
   // Asked again: its key may have passed before fewer were admitted.
   if (!keys_->admits(received.user))
     return refuse_lane(lane, received, Refusal::kKey, "this key is not admitted any more");
-  watchdogs_[index_of(lane)].message(received.fd, true);
-  ungreeted_[index_of(lane)].leave(static_cast<Crowd::Id>(received.fd));
+  doorway_.greeted(lane, received.fd);
   if (lane == Lane::kControl) {
     accept_control(*greeting, received);
   } else {
@@ -188,7 +206,8 @@ void ZmqEngine::accept_control(const LaneGreeting& greeting, const ZmqReceived& 
   connection.peer = greeting.peer;
   connection.user = received.user;
   connection.secret = greeting.secret;
-  connection.deadline = now_ + limits::kDialTime;
+  connection.relayed = !doorway_.relay_of(received.fd).empty();
+  connection.deadline = now_ + connection.dial_time();
   LaneEnd& end = connection.lanes[0];
   end.route = received.route;
   end.fd = received.fd;
@@ -219,8 +238,8 @@ void ZmqEngine::refuse_lane(Lane lane, const ZmqReceived& received, Refusal caus
   if (!keys_->is_trial(received.user))
     refusals_.note(cause, remote_text(received.fd) + " with key " + received.user, reason);
   listener(lane).send(received.route, pack_lane_answer({lane, false, 0, reason}));
-  bury_route(lane, received.route);
-  cut_later_.push_back({now_ + kRefusalTime, lane, received.fd});
+  buried_.bury(route_name(lane, received.route));
+  doorway_.cut_at(now_ + kRefusalTime, lane, received.fd);
 }
 
 void ZmqEngine::review_keys() {
@@ -243,9 +262,10 @@ void ZmqEngine::come_up(Connection& connection) {
                     connection.dialled,
                     0,
                     std::nullopt};
-  const auto accepted = connection.dialled ? Result<HostPort>(connection.target.control)
-                                           : parse_host_port(remote_text(connection.lanes[0].fd));
-  if (accepted.ok()) event.host = accepted->host;
+  event.relayed = connection.relayed;
+  const auto other = connection.dialled ? Result<HostPort>(connection.target.control)
+                                        : parse_host_port(remote_text(connection.lanes[0].fd));
+  if (other.ok() && !connection.relayed) event.host = other->host;
   events_.push_back(std::move(event));
   const ConnectionId id = connection.id;
   for (auto& [lane, bytes] : std::exchange(connection.early, {})) {
@@ -311,26 +331,18 @@ void ZmqEngine::remove(ConnectionId id) {
     LaneEnd& end = connection.lanes[index_of(lane)];
     if (connection.dialled) {
       if (end.fd >= 0) dialled_watchdog_.closed(end.fd);
+      if (end.pipe != 0 && !end.answered) pipes_.give_up(end.pipe);
       continue;
     }
     if (end.route.empty()) continue;
     by_route_[index_of(lane)].erase(end.route);
-    bury_route(lane, end.route);
+    buried_.bury(route_name(lane, end.route));
     const auto ours = by_fd_[index_of(lane)].find(end.fd);
     if (ours == by_fd_[index_of(lane)].end() || ours->second != id) continue;  // closed; its number may be another's
     by_fd_[index_of(lane)].erase(ours);
-    watchdogs_[index_of(lane)].cut(end.fd);
+    doorway_.cut(lane, end.fd);
   }
   connections_.erase(found);
-}
-
-void ZmqEngine::bury_route(Lane lane, const std::string& route) {
-  const std::string name = route_name(lane, route);
-  if (!buried_.insert(name).second) return;
-  buried_in_order_.push_back(name);
-  if (buried_in_order_.size() <= limits::kBuriedRoutesMax) return;
-  buried_.erase(buried_in_order_.front());
-  buried_in_order_.pop_front();
 }
 
 }  // namespace shoal

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "common/bulk_bytes.h"
+#include "common/log.h"
 #include "common/os/thread_loop.h"
 #include "transport/zmq/zmq_engine.h"
 #include "transport/zmq/zmq_trial.h"
@@ -36,13 +37,26 @@ Result<HostPort> listening_place(const std::string& listen) {
                     parsed.error().message + ". HINT: such as 0.0.0.0:4700 or [::]:4700; port 0 takes any free one");
 }
 
+// Names are not asked for: they are left out, with a line.
+std::vector<HostPort> relay_places(const std::vector<Address>& relays) {
+  std::vector<HostPort> places;
+  for (const Address& relay : relays) {
+    auto place = parse_host_port(relay);
+    if (place.ok() && place->is_literal())
+      places.push_back(*std::move(place));
+    else
+      log_warning("relay ", relay, " is left out: it is no IP address with a port");
+  }
+  return places;
+}
+
 class ZmqWireOnLoop final : public ZmqWire {
  public:
-  ZmqWireOnLoop(EventLoop& loop, KeyPair key, std::shared_ptr<KeyCheck> keys)
+  ZmqWireOnLoop(EventLoop& loop, const ZmqWireOptions& options, std::shared_ptr<KeyCheck> keys)
       : state_(std::make_shared<State>()),
-        self_(key.id()),
+        self_(options.key.id()),
         keys_(keys),
-        engine_(std::move(key), std::move(keys), [&loop, state = state_](std::vector<EngineEvent> events) {
+        engine_(options.key, options.run, std::move(keys), [&loop, state = state_](std::vector<EngineEvent> events) {
           hand_over(loop, state, std::move(events));
         }) {}
   ~ZmqWireOnLoop() override { state_->listener = nullptr; }
@@ -104,6 +118,22 @@ class ZmqWireOnLoop final : public ZmqWire {
     return found == state_->connections.end() ? std::string() : found->second.host;
   }
 
+  void be_called_at(const std::vector<Address>& relays) override {
+    if (const auto listeners = engine_.listeners_beside())
+      engine_.pipes().be_called_at(relay_places(relays), *listeners);
+    else if (!relays.empty())
+      log_warning("a wire that does not listen is called at no relay");
+  }
+
+  void publish_list(const std::vector<Address>& relays, const Members& list) override {
+    engine_.pipes().tell_run(relay_places(relays), pack_relay_list(list));
+  }
+
+  bool relayed(ConnectionId id) const override {
+    const auto found = state_->connections.find(id);
+    return found != state_->connections.end() && found->second.relayed;
+  }
+
   std::uint64_t bytes_sent() const override { return engine_.bytes_sent(); }
   RefusalCounts refusals() const override { return engine_.refusals(); }
 
@@ -131,6 +161,7 @@ class ZmqWireOnLoop final : public ZmqWire {
     bool up = false;
     std::array<LaneState, 2> lanes;
     std::string host{};
+    bool relayed = false;
   };
   // Loop only. Shared with events under way, which may outlive the wire.
   struct State {
@@ -157,6 +188,7 @@ void ZmqWireOnLoop::State::take(EngineEvent event) {
     case EngineEvent::Kind::kUp:
       found->second.up = true;
       found->second.host = std::move(event.host);
+      found->second.relayed = event.relayed;
       return listener->on_up(event.connection, event.peer, event.dialled);
     case EngineEvent::Kind::kBytes:
       return listener->on_bytes(event.connection, event.lane, std::move(event.bytes));
@@ -183,7 +215,7 @@ Result<std::unique_ptr<ZmqWire>> make_wire(EventLoop& loop, const ZmqWireOptions
   auto keys = std::make_shared<KeyCheck>(options.admission == Admission::kOpen);
   SHOAL_ASSIGN(const std::vector<CurveKey> admitted, curve_keys_of(options.admitted));
   for (const CurveKey& one : admitted) keys->admit(one);
-  auto wire = std::make_unique<ZmqWireOnLoop>(loop, options.key, keys);
+  auto wire = std::make_unique<ZmqWireOnLoop>(loop, options, keys);
   std::optional<HostPort> address;
   if (!options.listen.empty()) {
     SHOAL_ASSIGN(address, listening_place(options.listen));

@@ -15,6 +15,7 @@
 
 #include "common/crypto/sign.h"
 #include "common/event_loop.h"
+#include "transport/messages_membership.h"
 #include "transport/wire.h"
 
 namespace shoal {
@@ -27,6 +28,7 @@ struct ZmqWireOptions {
   Admission admission = Admission::kOpen;
   std::vector<PeerId> admitted;    // kKeys: these and nobody else
   std::vector<PeerId> favoured{};  // from the first connection on, as Wire::favour
+  RunId run{};                     // in which relays know it; zero: it neither calls over one nor is called
 };
 
 class ZmqWire : public Wire {
@@ -34,6 +36,10 @@ class ZmqWire : public Wire {
   // Where it listens, with the port it got: "0.0.0.0:4700". Empty: dial only.
   virtual Address listening_address() const = 0;
   virtual void admit(const PeerId& peer) = 0;
+  // From now on these relays ("host:port") alone are told of the run, by this newest list: its members may register
+  // and call there, and strangers call this process, which is called there by be_called_at(). REQUIRES: the key is the
+  // run's.
+  virtual void publish_list(const std::vector<Address>& relays, const Members& list) = 0;
 };
 
 // ERRORS: kInput (address), kBusy (port in use, with the remedy), kIo (port not for this user), kRefused (the trial at

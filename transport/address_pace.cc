@@ -1,4 +1,4 @@
-#include "transport/zmq/address_pace.h"
+#include "transport/address_pace.h"
 
 namespace shoal {
 
