@@ -45,7 +45,7 @@ TEST(BoundaryPriceTest, OutsideOfItIsSaidInWhat) {
   config = narrow_run(16);
   config.model.layers = 16;
   config.model.cuts = {2, 4, 6, 8};
-  EXPECT_EQ(beyond(config), "16 layers, 4 cuts");
+  EXPECT_EQ(beyond(config), "16 layers, 4 cuts, a token table of 64");
   config = narrow_run(16);
   config.end.tokens = 0;
   EXPECT_THAT(beyond(config), HasSubstr("tokens")) << "nobody knows how many";

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "compression/codec.h"
 #include "runtime/plan/split_limits.h"
 #include "tests/plan/narrow_run.h"
@@ -66,7 +68,8 @@ TEST(LineBytesTest, TheWidestBoundaryIsTheLastThatFits) {
   config.pipeline.replicas = 2;
   const std::vector<double> rounds = round_bytes(config);
   const double line = 1e5;
-  for (const double tokens : {200.0, 300.0, 390.0}) {
+  for (const double beside_rounds : {40.0, 80.0, 120.0}) {  // bytes of a token
+    const double tokens = line / (*std::ranges::max_element(rounds) + beside_rounds);
     const std::uint32_t widest = widest_boundary(config, line, tokens);
     ASSERT_GT(widest, 0u) << tokens;
     ASSERT_LT(widest, 128u) << tokens;

@@ -233,8 +233,8 @@ TEST(ReverseLinksTest, ARelayedLinkWeighsAFifthUntilAHopFinishedThere) {
   for (const std::uint64_t tag : {1, 2}) {
     rates.set_relayed(session(tag), tag == 2);
     EXPECT_DOUBLE_EQ(rates.weight(session(tag), kBegin), tag == 2 ? HopRates::kRelayedShare : 1);
-    rates.report(session(tag), 100ms, 100ms, kBegin);
   }
+  for (const std::uint64_t tag : {1, 2}) rates.report(session(tag), 100ms, 100ms, kBegin);
   const auto ratio = [&] { return rates.weight(session(2), kBegin) / rates.weight(session(1), kBegin); };
   EXPECT_DOUBLE_EQ(ratio(), HopRates::kRelayedShare);
   EXPECT_DOUBLE_EQ(rates.expected_seconds(session(2), 0, kBegin),
