@@ -191,8 +191,10 @@ TEST_F(RelayBookTest, LanesOfOneMemberOfStrangersAndOfAllAreBounded) {
     EXPECT_EQ(calls(static_cast<std::uint8_t>(150 + i), kOpen), RelayVerdict::kJoined);
   EXPECT_EQ(calls(200, kOpen), RelayVerdict::kTooMany);
   std::size_t strangers = kRelayStrangerLanesPerPartyMax;
-  for (; calls(200, kOpen, "192.0.2." + std::to_string(strangers)) == RelayVerdict::kJoined; ++strangers) {
-  }
+  const auto next_stranger = [&] {
+    return calls(static_cast<std::uint8_t>(170 + strangers), kOpen, "192.0.2." + std::to_string(strangers));
+  };
+  while (next_stranger() == RelayVerdict::kJoined) ++strangers;
   EXPECT_EQ(strangers, kRelayStrangerLanesMax);
   EXPECT_EQ(calls(21, kOpen), RelayVerdict::kJoined);  // a member is none of them
   std::size_t lanes = kRelayStrangerLanesMax + kRelayLanesPerMemberMax + 1;

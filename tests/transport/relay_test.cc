@@ -238,7 +238,7 @@ TEST_F(RelayTest, WhoSaysNothingIsBoundedByItsAddress) {
   Dialled home(*relay);
   EXPECT_EQ(register_at(home, b), RelayVerdict::kJoined);  // the one that stood longest gave way
   EXPECT_TRUE(until([](const RelayStats& now) { return now.half_open == 0 && now.homes == 1; }));
-  EXPECT_TRUE(silent.back()->is_over() || silent.back()->verdict());
+  EXPECT_TRUE(silent.back()->verdict() || silent.back()->is_over());
 }
 
 TEST_F(RelayTest, GarbageEndsItsConnectionAlone) {

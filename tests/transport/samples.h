@@ -18,6 +18,8 @@ class SampleFiller {
       value = n % 2 == 1;
     } else if constexpr (std::is_enum_v<T>) {
       value = last_of(T{});
+    } else if constexpr (std::is_same_v<T, RelayPlace>) {  // a place alone parses
+      value = {"192.0.2." + std::to_string(n % 256) + ":443", static_cast<std::uint32_t>(n)};
     } else if constexpr (std::is_unsigned_v<T>) {
       value = static_cast<T>(n * 0x0101010101010101ull);
     } else if constexpr (std::is_same_v<T, double>) {

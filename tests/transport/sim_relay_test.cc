@@ -51,7 +51,7 @@ class SimRelayTest : public testing::Test {
 TEST_F(SimRelayTest, TwoThatNobodyDialsMeetOverBothLegs) {
   SimHostShape far;
   far.latency = 100ms;
-  network().add_host(lab.address(1), far);
+  network().set_shape(lab.address(1), far);
   start(2);
   EXPECT_EQ(outcome(0, 1, lab.address(1)), ErrorCode::kTimeout);
   const TimePoint begun = lab.loop().now();
