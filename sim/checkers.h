@@ -33,7 +33,8 @@ namespace shoal {
 // clang-format on
 class CountingChecker {
  public:
-  explicit CountingChecker(const Swarm& swarm) : swarm_(swarm) {}
+  // What relays joined before is not judged: the lists of then are gone.
+  explicit CountingChecker(const Swarm& swarm) : swarm_(swarm), joins_read_(swarm.network().joined().size()) {}
   std::vector<std::string> look();
   const CountingBooks& books() const { return books_; }
 
@@ -44,7 +45,7 @@ class CountingChecker {
   const Swarm& swarm_;
   CountingBooks books_;
   std::set<PeerId> on_list_;  // by the newest list of the look before
-  std::size_t joins_read_ = 0;
+  std::size_t joins_read_;
 };
 
 std::vector<std::string> check_counting(const Swarm& swarm);

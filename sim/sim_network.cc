@@ -142,6 +142,8 @@ void SimNetwork::greet(ConnectionId id, const PeerId& wanted) {
   const Address dialled = connection->dialled;
   if (!to.wire || to.host->killed())
     return break_connection(id, make_error(ErrorCode::kUnreachable, "nobody listens at " + dialled));
+  if (connection->relay && on_list_ && !on_list_(connection->wires[0]->self(), wanted))  // it left while it was called
+    return break_connection(id, make_error(ErrorCode::kUnreachable, "the relay at " + dialled + " lists it no more"));
   const SimWire& dialler = *connection->wires[0];
   if (to.wire->self() != wanted)
     return break_connection(id, make_error(ErrorCode::kRefused, dialled + " is not peer " + short_name(wanted)));

@@ -27,7 +27,7 @@ class SimRelay {
   static constexpr Duration kAnswerTime = 5s;              // a call that nobody answers fails after it
   static constexpr Duration kSilenceMax = 60s;             // a registration that a router forgot is noticed after it
   static constexpr Duration kRegisterAgain = 1s;           // one that was broken off stands again after it
-  static constexpr std::size_t kPairsMax = 64, kPairsOfPeerMax = 4;
+  static constexpr std::size_t kPairsMax = 256, kPairsOfPeerMax = 32;
 
   // `host`: of the network, whose process it is part of. `stands`: whether a connection is there still.
   SimRelay(EventLoop& loop, Address host, std::function<bool(ConnectionId)> stands)
