@@ -90,17 +90,18 @@ struct StateFetcher::State {
   }
 
   // A donor can be asked and is not among `these`.
+  bool reaches(const PeerId& donor) const { return host.way_to(donor) != DonorWay::kNone; }
   bool has_other_than(const auto& these) const {
-    return std::ranges::any_of(donors, [&](const PeerId& one) { return !these.contains(one) && host.reaches(one); });
+    return std::ranges::any_of(donors, [&](const PeerId& one) { return !these.contains(one) && reaches(one); });
   }
   // One that no relay is needed to may have the state: it is asked first.
   bool direct_first() const {
     return queries < kAskedFirst && std::ranges::any_of(donors, [&](const PeerId& one) {
-             return !host.needs_relay(one) && !late.contains(one) && !refused.contains(one) && host.reaches(one);
+             return host.way_to(one) == DonorWay::kDirect && !late.contains(one) && !refused.contains(one);
            });
   }
   bool passed_over(const PeerId& donor) const {
-    return (late.contains(donor) && has_other_than(late)) || (host.needs_relay(donor) && direct_first());
+    return (late.contains(donor) && has_other_than(late)) || (host.way_to(donor) == DonorWay::kRelay && direct_first());
   }
 
   void drop_image() {
@@ -167,7 +168,7 @@ struct StateFetcher::State {
 
   void query_donors() {
     for (const PeerId& donor : donors)
-      if (!offering.count(donor) && !refused.count(donor) && !passed_over(donor) && host.reaches(donor))
+      if (!offering.count(donor) && !refused.count(donor) && !passed_over(donor) && reaches(donor))
         host.send(donor, StateQuery{stage, version});
   }
 

@@ -84,14 +84,15 @@ class StateDonor {
 inline bool may_donate(const Member& member) { return member.serving || member.version > Version(0); }
 
 // ---- fetcher ----
+enum class DonorWay : std::uint8_t { kNone, kRelay, kDirect };
+
 class FetcherHost {
  public:
   virtual ~FetcherHost() = default;
   virtual void send(const PeerId& to, Message message) = 0;
-  // Whether a message can go to the donor: one that it cannot go to is neither asked nor waited for until it can.
-  virtual bool reaches(const PeerId& /*donor*/) { return true; }
-  // Whether it would go over a relay: others are asked first.
-  virtual bool needs_relay(const PeerId& /*donor*/) const { return false; }
+  // How a message goes to the donor: one that it cannot go to is neither asked nor waited for until it can, and others
+  // are asked before one that a relay leads to.
+  virtual DonorWay way_to(const PeerId& /*donor*/) { return DonorWay::kDirect; }
   // More is here, also of chunks that are not whole yet: a line may take longer for one than others are patient. Never
   // less than was said of that image. 0 bytes: it is offered, and its chunks are asked for.
   virtual void on_progress(std::uint64_t bytes, std::uint64_t total) = 0;

@@ -62,11 +62,12 @@ Result<Descriptor> make_socket(bool v6) {
 }
 
 Error cannot_listen(const HostPort& place) {
-  const std::string cause = std::strerror(errno);
-  const char* const hint = errno == EACCES       ? ". HINT: a port below 1024 takes root or CAP_NET_BIND_SERVICE"
-                           : errno == EADDRINUSE ? ". HINT: another process listens there; choose another port"
+  const int error = errno;
+  const char* const hint = error == EACCES       ? ". HINT: a port below 1024 takes root or CAP_NET_BIND_SERVICE"
+                           : error == EADDRINUSE ? ". HINT: another process listens there; choose another port"
                                                  : "";
-  return make_error(ErrorCode::kIo, "cannot listen on " + place.text() + ": " + cause + hint);
+  return make_error(error == EADDRINUSE ? ErrorCode::kBusy : ErrorCode::kIo,
+                    "cannot listen on " + place.text() + ": " + std::strerror(error) + hint);
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 
 namespace shoal {
 
-// Listens there, on IPv4 as well where it is "[::]"; port 0: any free one. ERRORS: kInput (no literal address), kIo
-// (the port is taken or not ours to take; HINT).
+// Listens there, on IPv4 as well where it is "[::]"; port 0: any free one. ERRORS, with a HINT: kInput (no literal
+// address), kBusy (the port is taken), kIo (it is not ours to take).
 Result<Descriptor> listen_at(const HostPort& place);
 // Begins to connect there; or in two steps, so that this end's address is known before the other end hears of it.
 // ERRORS: kUnreachable, with what the system says.

@@ -1,7 +1,5 @@
 #include "runtime/peer/peer_session.h"
 
-#include <algorithm>
-
 #include "common/log.h"
 #include "runtime/config/signed_manifest.h"
 #include "runtime/peer/peer.h"
@@ -194,23 +192,10 @@ void PeerSession::on_members(const MemberList& list) {
   for (const StageMembers& stage : list.stages)
     for (const Member& member : stage.members)
       if (member.session == self_) {
-        be_called(list, member);
+        if (const auto homes = env_.reachability.on_others(list, member)) env_.process.wire.be_called_at(*homes);
         if (const auto line = env_.reachability.on_list(member.whereabouts)) env_.owner.on_notice(*line);
       }
   if (stage_) stage_->on_members(list);
-}
-
-void PeerSession::be_called(const MemberList& list, const Member& self) {
-  std::vector<std::string> relays;
-  for (const RelayPlace& relay : list.relays) relays.push_back(relay.address);
-  if (self.whereabouts.reach == Reach::kDirect) relays.clear();
-  relays = homes_of(self.peer, relays);
-  std::ptrdiff_t dialable = 0;
-  for (const StageMembers& stage : list.stages)
-    dialable += std::ranges::count_if(
-        stage.members, [&](const Member& one) { return one.peer != self.peer && one.whereabouts.dialable(); });
-  env_.reachability.on_others(relays, static_cast<std::size_t>(dialable));
-  if (homes_ != relays) env_.process.wire.be_called_at(homes_.emplace(std::move(relays)));
 }
 
 // ---- messages ----

@@ -70,7 +70,6 @@ class PeerSession final : private Transport::Listener, private MembershipPort {
   void on_manifest(const Manifest& manifest);
   void start_membership();
   void build_stage(const JoinAnswer& answer);
-  void be_called(const MemberList& list, const Member& self);  // at relays, where not everybody can dial us
   void on_stage_failed(Error error);
   Result<Room> room_for_stage(const StageSpec& spec);  // ERRORS: kTooLarge
   Announcing::Facts facts() const;                     // REQUIRES: the stage is known
@@ -81,7 +80,6 @@ class PeerSession final : private Transport::Listener, private MembershipPort {
   Transport transport_;
   std::unique_ptr<Membership> membership_;
   std::unique_ptr<StagePlace> stage_;
-  std::optional<std::vector<std::string>> homes_;  // as the wire was told
   LogThrottle said_;
   Lifetime lifetime_;  // of callbacks that are about this session; over before a restart and after the end
 };

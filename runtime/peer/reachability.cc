@@ -37,9 +37,16 @@ std::optional<std::string> Reachability::unless_told(std::string line, const std
   return told_ + rest;
 }
 
-void Reachability::on_others(std::vector<std::string> homes, std::size_t dialable) {
-  homes_ = std::move(homes);
-  dialable_ = dialable;
+std::optional<std::vector<std::string>> Reachability::on_others(const MemberList& list, const Member& self) {
+  dialable_ = 0;
+  for (const StageMembers& stage : list.stages)
+    for (const Member& one : stage.members) dialable_ += one.peer != self.peer && one.whereabouts.dialable();
+  std::vector<std::string> relays;
+  if (self.whereabouts.reach != Reach::kDirect)
+    for (const RelayPlace& relay : list.relays) relays.push_back(relay.address);
+  relays = homes_of(self.peer, relays);
+  if (homes_ == relays) return std::nullopt;
+  return homes_ = std::move(relays);
 }
 
 std::optional<std::string> Reachability::on_list(const Whereabouts& ours) {

@@ -26,8 +26,9 @@ class Reachability {
   void link_down();
   // What the list says of us. The line for people where we can be dialled now, unless that was told.
   std::optional<std::string> on_list(const Whereabouts& ours);
-  // What the list says of others: where we are called (homes_of), and how many members can be dialled.
-  void on_others(std::vector<std::string> homes, std::size_t dialable);
+  // What the list says of others: how many members can be dialled, and at which relays (homes_of) we are called since
+  // not everybody can dial `self`. Those, where they are others than before.
+  std::optional<std::vector<std::string>> on_others(const MemberList& list, const Member& self);
   // True: the authority is to be asked to dial us where we tell others, since it did not get everywhere.
   bool take_query(TimePoint now, const Whereabouts& told);
   // The line for people where not everybody can dial us, unless the same was told.

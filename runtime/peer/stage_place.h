@@ -75,8 +75,10 @@ class StagePlace final : private StagePeerOwner, private DonorHost, private Fetc
   void send(const PeerId& to, Message message, std::vector<Bytes> frames) override;
   // FetcherHost
   void send(const PeerId& to, Message message) override { send(to, std::move(message), {}); }
-  bool reaches(const PeerId& donor) override { return peer_->reaches(donor); }
-  bool needs_relay(const PeerId& donor) const override { return env_.transport.needs_relay(donor); }
+  DonorWay way_to(const PeerId& donor) override {
+    if (!peer_->reaches(donor)) return DonorWay::kNone;
+    return env_.transport.needs_relay(donor) ? DonorWay::kRelay : DonorWay::kDirect;
+  }
   void on_progress(std::uint64_t bytes, std::uint64_t total) override;
   std::uint64_t received(const PeerId& donor) const override { return env_.transport.stats(donor).received_bytes; }
   std::uint64_t arrived(const PeerId& donor, const Chunk& chunk) const override;

@@ -7,6 +7,19 @@ namespace {
 
 constexpr TimePoint kStart = TimePoint{} + 100s;
 
+MemberList list_with(std::size_t dialable, std::vector<RelayPlace> relays) {
+  MemberList list;
+  list.stages.emplace_back();
+  for (std::uint64_t i = 1; i <= dialable; ++i) {
+    Member member;
+    member.peer.bytes[0] = static_cast<std::uint8_t>(i);
+    member.whereabouts.addresses = {"192.0.2.9:" + std::to_string(i)};
+    list.stages[0].members.push_back(member);
+  }
+  list.relays = std::move(relays);
+  return list;
+}
+
 ReachAnswer none(const std::string& why) { return {Reach::kNone, "198.51.100.9", why}; }
 
 TEST(ReachabilityTest, TheSameIsToldOnceAndAnythingElseAtOnce) {
@@ -39,19 +52,25 @@ TEST(ReachabilityTest, ReachIsSaidOnceWithTheRemedy) {
 }
 
 TEST(ReachabilityTest, RelaysAreNamedAndTheCountOfMembersIsNoNews) {
+  const std::vector<RelayPlace> two = {{"192.0.2.1:443"}, {"192.0.2.2:443"}};
+  const std::vector<std::string> homes = homes_of({}, {two[0].address, two[1].address});
+  Member self;
+  self.whereabouts = {{}, Reach::kNone};
   Reachability reach;
-  (void)reach.on_list({{}, Reach::kNone});
-  reach.on_others({"192.0.2.1:443", "192.0.2.2:443"}, 6);
+  (void)reach.on_list(self.whereabouts);
+  EXPECT_EQ(reach.on_others(list_with(6, two), self), homes);
   const auto line = reach.answered(kStart, none("a:1 refused"));
   ASSERT_TRUE(line.has_value());
-  EXPECT_EQ(line->find("reach: none (a:1 refused): nobody dials it. It takes part all the same, and is called at "
-                       "192.0.2.1:443, 192.0.2.2:443, and dials 6 members. HINT: --advertise HOST:PORT"),
+  EXPECT_EQ(line->find("reach: none (a:1 refused): nobody dials it. It takes part all the same, and is called at " +
+                       homes[0] + ", " + homes[1] + ", and dials 6 members. HINT: --advertise HOST:PORT"),
             0u)
       << *line;
-  reach.on_others({"192.0.2.1:443", "192.0.2.2:443"}, 7);
+  EXPECT_FALSE(reach.on_others(list_with(7, two), self).has_value()) << "the wire knows them";
   EXPECT_FALSE(reach.answered(kStart + 600s, none("a:1 refused")).has_value());
-  reach.on_others({}, 7);
+  EXPECT_EQ(reach.on_others(list_with(7, {}), self), std::vector<std::string>());
   EXPECT_TRUE(reach.answered(kStart + 1200s, none("a:1 refused")).has_value()) << "no relay is left";
+  self.whereabouts.reach = Reach::kDirect;
+  EXPECT_FALSE(reach.on_others(list_with(7, two), self).has_value()) << "everybody dials it";
 }
 
 TEST(ReachabilityTest, TheAuthorityIsAskedAgainSoonAfterALinkAndThenMoreSeldom) {

@@ -95,6 +95,21 @@ TEST_F(TransferTest, ADonorWithoutAWayIsNeitherAskedNorWaitedFor) {
   EXPECT_EQ(donors[1]->chunks_asked, 0);
 }
 
+TEST_F(TransferTest, ADonorThatARelayLeadsToIsAskedWhereNobodyElseHasTheState) {
+  const Bytes image = big_image(1, 7, 2);
+  add(1, image);
+  add(2, image);
+  relayed = {donors[1]->self};
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  ASSERT_TRUE(run_until_fetched(4s));
+  EXPECT_EQ(donors[1]->chunks_asked, 0);
+  fetched = Bytes();
+  donors[0]->up = false;
+  fetcher.fetch(Version(7), digest_of_image(image), all());
+  ASSERT_TRUE(run_until_fetched());
+  EXPECT_GT(donors[1]->chunks_asked, 0);
+}
+
 TEST_F(TransferTest, WhereNoDonorHasAWayThatIsSaidUntilOneHas) {
   const Bytes image = big_image(1, 7, 2);
   unreached = {add(1, image).self};

@@ -82,9 +82,11 @@ class TransferTest : public testing::Test, public FetcherHost {
     donors.back()->image = image;
     return *donors.back();
   }
-  bool reaches(const PeerId& donor) override { return !unreached.contains(donor); }
+  DonorWay way_to(const PeerId& donor) override {
+    return unreached.contains(donor) ? DonorWay::kNone : relayed.contains(donor) ? DonorWay::kRelay : DonorWay::kDirect;
+  }
   void send(const PeerId& to, Message message) override {
-    EXPECT_TRUE(reaches(to));
+    EXPECT_NE(way_to(to), DonorWay::kNone);
     loop.after(10ms, [this, to, message] {
       for (const auto& donor : donors) {
         if (donor->self != to || !donor->up) continue;
@@ -138,7 +140,7 @@ class TransferTest : public testing::Test, public FetcherHost {
 
   SimLoop loop;
   std::vector<std::unique_ptr<Donor>> donors;
-  std::set<PeerId> unreached;
+  std::set<PeerId> unreached, relayed;
   StateFetcher fetcher;
   Bytes fetched;
   std::uint64_t progress = 0;

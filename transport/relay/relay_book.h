@@ -21,9 +21,9 @@ namespace shoal {
 using RelayConnection = std::uint64_t;  // never 0, never used again
 
 inline constexpr std::size_t kRelayRunsMax = 8, kRelayRunsPerPartyMax = 4;
-inline constexpr std::size_t kRelayHomesMax = 256;                               // of a run
-// Calls that wait are some too. Where nobody can be dialled, a member needs lanes to the launching process, to its stage
-// and to both neighbouring ones: with fewer the last two that need each other would never meet.
+inline constexpr std::size_t kRelayHomesMax = 256;  // of a run
+// Calls that wait are some too. Where nobody can be dialled, a member needs lanes to the launching process, to its
+// stage and to both neighbouring ones: with fewer the last two that need each other would never meet.
 inline constexpr std::size_t kRelayLanesMax = 512, kRelayLanesPerMemberMax = 64;
 // Lanes of callers that are not on the list: they call the run's own key alone.
 inline constexpr std::size_t kRelayStrangerLanesMax = 64, kRelayStrangerLanesPerPartyMax = 16;
