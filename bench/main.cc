@@ -12,6 +12,7 @@
 #include "bench/loop_bench.h"
 #include "bench/page_bench.h"
 #include "bench/rebalance_bench.h"
+#include "bench/relay_bench.h"
 #include "bench/routing_bench.h"
 #include "bench/stage_bench.h"
 #include "bench/tokenizer_bench.h"
@@ -65,6 +66,15 @@ void add_layout(Command& app, Chosen& chosen) {
   LayoutBenchOptions& options = chosen.when(command, run_layout_bench);
   command.add_option("--links", options.links, "cases more: lines between regions, as CSV").type_name("FILE");
   command.add_flag("--json", options.json, "one JSON object a line on stdout");
+}
+
+void add_relay(Command& app, Chosen& chosen) {
+  Command command = app.add_subcommand("relay", "What a relay carries of its rate, how evenly, and what that costs");
+  RelayBenchOptions& options = chosen.when(command, run_relay_bench);
+  command.add_option("--pairs", options.pairs, "that push all the time").in(1, 32).show_default();
+  command.add_option("--rate", options.rate, "of the relay").type_name("RATE").show_default();
+  command.add_option("--seconds", options.seconds, "measured, three times").in(0.5, 600.0).show_default();
+  command.add_flag("--json", options.json, "one JSON object on stdout");
 }
 
 void add_line(Command& app, Chosen& chosen) {
@@ -208,7 +218,7 @@ int main(int argc, char** argv) {
   top.require_subcommand();
   Chosen chosen;
   for (const auto add : {add_codec, add_hop, add_layout, add_line, add_stage, add_log, add_page, add_logits, add_loop,
-                         add_rebalance, add_routing, add_tokenizer})
+                         add_rebalance, add_relay, add_routing, add_tokenizer})
     add(top, chosen);
   if (const auto over = line.parse_or_say(argc, argv)) return *over;
   const Status done = chosen.run();

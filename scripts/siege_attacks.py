@@ -2,8 +2,10 @@
 
 `begun` is called often and must not wait; `wrong` is called once, while the attack still lasts, and may.
 """
+import base64
 import json
 import os
+import re
 import socket
 import subprocess
 
@@ -30,10 +32,10 @@ class Attack:
 
 
 class Connections(Attack):
-    """As many connections to launch as may be, of which none says a word; what launch closes is opened again."""
+    """As many connections to launch as may be, each with the same first words; what launch closes is opened again."""
 
-    def __init__(self, swarm, args):
-        self.address, self.sockets = address_of_launch(swarm), []
+    def __init__(self, address, words=b""):
+        self.address, self.words, self.sockets = address, words, []
 
     def act(self):
         self.sockets = [each for each in self.sockets if not closed(each)]
@@ -41,7 +43,9 @@ class Connections(Attack):
             if len(self.sockets) >= CONNECTIONS:
                 return
             try:
-                self.sockets.append(socket.create_connection(self.address, timeout=1))
+                each = socket.create_connection(self.address, timeout=1)
+                self.sockets.append(each)
+                each.sendall(self.words)
             except OSError:
                 return      # refused: that is launch's right
 
@@ -79,6 +83,58 @@ class Garbage(Attack):
 
     def begun(self):
         return self.sent > 0
+
+
+class RelayWords(Attack):
+    """At launch's relay: calls of the run's key, registrations of it and of others, and answers, all with what nobody signed or drew."""
+
+    def __init__(self, swarm, args):
+        self.address, self.run = relay_of_launch(swarm), run_of(swarm.ticket)
+        self.said, self.joined = 0, 0
+
+    def act(self):
+        for word, behind in ((preamble(CALL) + 2 * self.run + os.urandom(32 + 16 + 64), 0),
+                             (preamble(REGISTER) + 2 * self.run, 64), (preamble(REGISTER) + self.run + os.urandom(32), 64),
+                             (preamble(RUN) + 2 * self.run, 64), (preamble(ANSWER) + os.urandom(16), 0),
+                             (preamble(CALL) + os.urandom(40), 0), (os.urandom(184), 0)):
+            try:
+                with socket.create_connection(self.address, timeout=1) as each:
+                    each.sendall(word)
+                    heard = each.recv(32)
+                    if behind and len(heard) == 32:     # its nonce
+                        each.sendall(os.urandom(behind))
+                        heard = each.recv(8)
+                    self.said += 1
+                    self.joined += heard[:5] == b"SHRV\0"
+            except OSError:
+                continue    # it answers as it likes
+
+    def begun(self):
+        return self.said > 0
+
+    def wrong(self):
+        return [f"the relay believed {self.joined} words that nobody signed"] if self.joined else []
+
+
+REGISTER, CALL, ANSWER, RUN = range(1, 5)   # transport/relay/relay_words.h
+
+
+def preamble(kind):
+    return b"SHRL" + bytes([1, kind, 0, 0])
+
+
+def relay_of_launch(swarm):
+    with open(swarm.launch.log + ".err", errors="replace") as file:
+        found = re.search(r"meet at the relay of this process, (\S+):(\d+),", file.read())
+    if not found:
+        raise SwarmError("launch does not say where its relay is")
+    return found[1], int(found[2])
+
+
+def run_of(ticket):
+    """The run's key, which a ticket begins with (runtime/config/ticket.h)."""
+    text = ticket.removeprefix("shoal1:")
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))[:32]
 
 
 def address_of_launch(swarm):
@@ -202,7 +258,8 @@ def inspect(swarm):
         return {}
 
 
-STRANGERS = {"idle": Connections, "garbage": Garbage,
+STRANGERS = {"idle": lambda swarm, args: Connections(address_of_launch(swarm)), "garbage": Garbage,
+             "half-open": lambda swarm, args: Connections(relay_of_launch(swarm), preamble(CALL)), "relay-words": RelayWords,
              "silent": lambda swarm, args: Rogue(swarm, args, "silent", SILENT),
              "claims": Claims, "datagrams": Killer}
 # Last who takes its time to join: the hosts' admissions are paced.

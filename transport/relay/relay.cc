@@ -1,5 +1,6 @@
 #include "transport/relay/relay.h"
 
+#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -77,6 +78,7 @@ class Relay::Thread {
   }
 
   void run() {
+    pthread_setname_np(pthread_self(), "relay");
     TimePoint sweep_at = monotonic_now();
     std::optional<TimePoint> carry_at;
     std::array<epoll_event, kEventsAtOnce> events;
