@@ -151,7 +151,7 @@ void CountingChecker::check_relays(std::vector<std::string>& broken) {
       for (const Member& member : stage.members) now.insert(member.peer);
   }
   const auto known = [&](const PeerId& peer) { return now.contains(peer) || on_list_.contains(peer); };
-  const std::vector<SimJoin>& joins = swarm_.network().joined();
+  const std::vector<SimJoin>& joins = swarm_.network().relays().joined();
   for (; joins_read_ < joins.size(); ++joins_read_) {
     const auto& [relay, caller, callee] = joins[joins_read_];
     const PeerId& launch = swarm_.run_key().id();
@@ -159,7 +159,7 @@ void CountingChecker::check_relays(std::vector<std::string>& broken) {
       broken.push_back("the relay at " + relay + " joined " + short_name(caller) + " and " + short_name(callee) +
                        ", which are not on the list");
   }
-  for (const auto& [at, relay] : swarm_.network().relays())
+  for (const auto& [at, relay] : swarm_.network().relays().all())
     if (static_cast<double>(relay->carried()) > relay->allowed() + SimRelay::kPieceBytes)
       broken.push_back("the relay at " + at + " carried " + std::to_string(relay->carried()) +
                        " bytes, more than its rate lets through");

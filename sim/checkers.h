@@ -34,7 +34,7 @@ namespace shoal {
 class CountingChecker {
  public:
   // What relays joined before is not judged: the lists of then are gone.
-  explicit CountingChecker(const Swarm& swarm) : swarm_(swarm), joins_read_(swarm.network().joined().size()) {}
+  explicit CountingChecker(const Swarm& swarm) : swarm_(swarm), joins_read_(swarm.network().relays().joined().size()) {}
   std::vector<std::string> look();
   const CountingBooks& books() const { return books_; }
 

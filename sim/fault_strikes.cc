@@ -105,7 +105,7 @@ bool FaultStrikes::strike(const Fault& fault) {
   } else if (fault.kind == FaultKind::kForgedDirectory) {
     forge_records(static_cast<std::size_t>(fault.strength));
   } else if (of_relay(fault.kind)) {
-    return swarm_.network().relay(relay_of(swarm_.options())) != nullptr;
+    return swarm_.network().relays().at(relay_of(swarm_.options())) != nullptr;
   } else if (fault.kind >= FaultKind::kNatFlush) {
     return strike_router(fault);
   }
@@ -312,7 +312,7 @@ void FaultStrikes::apply_pairs() {
 
 void FaultStrikes::apply_relay() {
   const Address at = relay_of(swarm_.options());
-  SimRelay* relay = swarm_.network().relay(at);
+  SimRelay* relay = swarm_.network().relays().at(at);
   if (relay == nullptr) return;
   bool dead = false, silent = false, stalled = false;
   double rate = swarm_.options().relay_bytes_per_second;
@@ -321,7 +321,7 @@ void FaultStrikes::apply_relay() {
     stalled |= fault.kind == FaultKind::kRelayStall;
     if (fault.kind == FaultKind::kRelaySlow) rate = std::min(rate, fault.strength);
   }
-  if (dead && relay->lives()) swarm_.network().end_relay(at, silent);
+  if (dead && relay->lives()) swarm_.network().relays().end(at, silent);
   if (!dead && (swarm_.options().home_launch || swarm_.launch() != nullptr)) swarm_.begin_relay();
   relay->set_stalled(stalled);
   relay->set_rate(rate);

@@ -154,7 +154,7 @@ class WaitsFor {
 }  // namespace
 
 std::optional<StageId> stage_out_of_reach(const Swarm& swarm) {
-  for (const auto& [at, relay] : swarm.network().relays())
+  for (const auto& [at, relay] : swarm.network().relays().all())
     if (relay->lives()) return std::nullopt;
   std::set<StageId> dialable;
   for (const auto& process : swarm.peers())

@@ -79,7 +79,7 @@ class Scenario {
   // be dialled.
   void check_left_out() {
     if (strikes_.troubled()) troubled_ = swarm_.loop().now();
-    const auto& relays = swarm_.network().relays();
+    const auto& relays = swarm_.network().relays().all();
     const bool relayed = std::any_of(relays.begin(), relays.end(), [](const auto& r) { return r.second->lives(); });
     for (; read_ < swarm_.events().size(); ++read_) {
       const SimEvent& event = swarm_.events()[read_];
@@ -175,7 +175,7 @@ class Scenario {
   }
 
   void count_errors() {
-    for (const auto& [code, count] : swarm_.network().errors())
+    for (const auto& [code, count] : swarm_.network().record().errors())
       result_.error_codes[std::string(name_of(code))] += count;
     for (const auto& [code, count] : strikes_.launch_errors()) result_.error_codes[std::string(name_of(code))] += count;
     for (const auto& process : swarm_.peers())
@@ -220,8 +220,8 @@ class Scenario {
     result_.behind = counts[EventKind::kBehind];
     result_.restores = counts[EventKind::kRestored];
     result_.takeovers = swarm_.takeovers();
-    result_.joined = swarm_.network().joined().size();
-    for (const auto& [at, relay] : swarm_.network().relays()) result_.carried += relay->carried();
+    result_.joined = swarm_.network().relays().joined().size();
+    for (const auto& [at, relay] : swarm_.network().relays().all()) result_.carried += relay->carried();
     count_moves();
     result_.undos = counts[EventKind::kUndone];
     result_.gone = counts[EventKind::kCommitGone];

@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,12 @@ struct SimNetwork::Connection {
     return ends[side]->shape.latency / 2 + (relay ? relay_place : ends[1 - side])->shape.latency / 2;
   }
   Duration latency() const { return relay ? leg(0) + leg(1) : leg(0); }
+  // Whether what is on its way to `side` waits, by the ways (from, to) that are blocked.
+  bool stopped(int side, const std::set<std::pair<Address, Address>>& blocked) const {
+    const Address &from = ends[1 - side]->address, &to = ends[side]->address;
+    if (!relay) return blocked.contains({from, to});
+    return blocked.contains({from, relay->host()}) || blocked.contains({relay->host(), to});
+  }
 
   bool up = false;
   bool forgotten = false;  // by a router on its way: nothing crosses any more, and nobody is told

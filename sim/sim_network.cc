@@ -20,26 +20,6 @@ TimePoint take_line(TimePoint& free_at, TimePoint now, Duration time) {
   return free_at = std::max(free_at, now) + time;
 }
 
-// ---- disturbance ----
-
-Duration disturbance(Rng& rng, ConnectionId id, int side, Lane lane, const SimHostShape& shape) {
-  Duration more{};
-  if (shape.jitter > 0ms) more += Duration(rng.below(static_cast<std::uint64_t>(shape.jitter.count())));
-  if (shape.lag > 0ms)
-    more += Duration(mix64(id, static_cast<std::uint64_t>(side) * 2 + static_cast<std::uint64_t>(lane)) %
-                     static_cast<std::uint64_t>(shape.lag.count()));
-  if (shape.late_share > 0 && rng.chance(shape.late_share)) more += shape.late;
-  return more;
-}
-
-Bytes disturbed(Rng& rng, Bytes message, const SimHostShape& shape) {
-  if (shape.flip_share <= 0 || message.size() == 0 || !rng.chance(shape.flip_share)) return message;
-  const ByteView bytes = message;
-  std::vector<std::uint8_t> other(bytes.data(), bytes.data() + bytes.size());
-  other[rng.below(other.size())] ^= static_cast<std::uint8_t>(1u << rng.below(8));
-  return Bytes::from_vector(std::move(other));
-}
-
 }  // namespace
 
 SimNetwork::SimNetwork(EventLoop& loop, Rng rng) : loop_(loop), rng_(rng) {}
@@ -87,11 +67,6 @@ SimNetwork::Connection* SimNetwork::find(ConnectionId id) {
   return found == connections_.end() ? nullptr : found->second.get();
 }
 
-void SimNetwork::trace(Event event, ConnectionId id, std::uint64_t detail) {
-  trace_ = mix64(trace_, static_cast<std::uint64_t>(loop_.now().time_since_epoch().count()));
-  trace_ = mix64(trace_, mix64(static_cast<std::uint64_t>(event) << 56 ^ id, detail));
-}
-
 // ---- connections ----
 
 ConnectionId SimNetwork::connect(SimWire& from, const PeerId& peer, const Address& address) {
@@ -99,14 +74,14 @@ ConnectionId SimNetwork::connect(SimWire& from, const PeerId& peer, const Addres
   auto connection = std::make_unique<Connection>();
   connection->via = address.starts_with(kVia);
   const Address dialled = connection->via ? address.substr(kVia.size()) : address;
-  const SimRelay* relay = connection->via ? this->relay(dialled) : nullptr;
+  const SimRelay* relay = connection->via ? relays_.at(dialled) : nullptr;
   connection->dialled = dialled;
   connection->route = nats_.route(from.address(), dialled);
   connection->ends = {&place(from.address()), &place(relay ? relay->host() : connection->route.to)};
   connection->wires[0] = &from;
   const Duration round_trips = 4 * connection->latency();  // TCP, then the key exchange
   connections_.emplace(id, std::move(connection));
-  trace(Event::kConnect, id, 0);
+  record_.dialled(id);
   loop_.after(round_trips, [this, id, peer] { establish(id, peer); });
   return id;
 }
@@ -129,7 +104,7 @@ void SimNetwork::establish(ConnectionId id, const PeerId& wanted) {
   }
   if (answer == SimNats::Answer::kRefused)
     return break_connection(id, make_error(ErrorCode::kUnreachable, "nobody listens at " + dialled));
-  connection->via ? call(id, wanted) : greet(id, wanted);
+  connection->via ? relays_.call(id, wanted) : greet(id, wanted);
 }
 
 // The other end is reached: the keys are exchanged.
@@ -142,7 +117,7 @@ void SimNetwork::greet(ConnectionId id, const PeerId& wanted) {
   const Address dialled = connection->dialled;
   if (!to.wire || to.host->killed())
     return break_connection(id, make_error(ErrorCode::kUnreachable, "nobody listens at " + dialled));
-  if (connection->relay && on_list_ && !on_list_(connection->wires[0]->self(), wanted))  // it left while it was called
+  if (connection->relay && !relays_.joins(connection->wires[0]->self(), wanted))  // it left while it was called
     return break_connection(id, make_error(ErrorCode::kUnreachable, "the relay at " + dialled + " lists it no more"));
   const SimWire& dialler = *connection->wires[0];
   if (to.wire->self() != wanted)
@@ -154,11 +129,11 @@ void SimNetwork::greet(ConnectionId id, const PeerId& wanted) {
   connection->up = true;
   connection->wires[1] = to.wire;
   if (connection->relay) {
-    joined_.push_back({dialled, dialler.self(), wanted});
+    relays_.note_joined({dialled, dialler.self(), wanted});
   } else {
     nats_.note_answered(from, to.address);
   }
-  trace(Event::kUp, id, 0);
+  record_.up(id);
   const PeerId from_peer = dialler.self(), to_peer = to.wire->self();
   connection->wires[1]->state_->open.insert(id);
   connection->wires[0]->notify(id, [id, to_peer](Wire::Listener& listener) { listener.on_up(id, to_peer, true); });
@@ -185,7 +160,7 @@ void SimNetwork::detach(SimWire& wire) {
   for (const ConnectionId id : ids) disconnect(wire, id);
   if (const auto found = places_.find(wire.address()); found != places_.end() && found->second->wire == &wire)
     found->second->wire = nullptr;
-  be_called_at(wire, {});
+  relays_.be_called_at(wire, {});
 }
 
 void SimNetwork::expel_strangers(SimWire& wire) {
@@ -203,7 +178,7 @@ void SimNetwork::expel_strangers(SimWire& wire) {
 // The end at `side` learns that the connection is gone, after what was under way to it.
 void SimNetwork::tell_down(ConnectionId id, int side, Error cause, Duration delay) {
   Connection& connection = *find(id);
-  if (stopped(connection, side)) {
+  if (connection.stopped(side, blocked_)) {
     connection.down_held[side] = std::move(cause);
     return;
   }
@@ -214,8 +189,7 @@ void SimNetwork::tell_down(ConnectionId id, int side, Error cause, Duration dela
     if (!gone || gone->forgotten) return;
     SimWire* wire = gone->wires[side];
     connections_.erase(id);
-    ++errors_[cause.code];
-    trace(Event::kDown, id, static_cast<std::uint64_t>(cause.code));
+    record_.down(id, cause.code);
     if (wire) wire->notify_down(id, cause);
   };
   if (!connection.relay) return void(loop_.at(when, tell));
@@ -228,8 +202,7 @@ void SimNetwork::break_connection(ConnectionId id, const Error& cause) {
   Connection& connection = *find(id);
   const auto wires = connection.wires;
   connections_.erase(id);
-  ++errors_[cause.code];
-  trace(Event::kDown, id, static_cast<std::uint64_t>(cause.code));
+  record_.down(id, cause.code);
   for (SimWire* wire : wires) {
     if (wire) wire->notify_down(id, cause);
   }
@@ -245,8 +218,7 @@ Status SimNetwork::send(SimWire& from, ConnectionId id, Lane lane, Bytes message
   Pipe& pipe = connection->pipes[1 - side][static_cast<std::size_t>(lane)];
   if (pipe.outstanding > 0 && pipe.outstanding + message.size() > kLaneBytesMax[static_cast<std::size_t>(lane)]) {
     pipe.was_busy = true;
-    ++errors_[ErrorCode::kBusy];
-    trace(Event::kBusy, id, message.size());
+    record_.busy(id, message.size());
     return make_error(ErrorCode::kBusy, "the lane is full");
   }
   pipe.outstanding += message.size();
@@ -266,11 +238,11 @@ void SimNetwork::leave_uplink(ConnectionId id, int side, Lane lane, Bytes messag
   } else {
     sent = take_line(sender.up_free, sent, time_for(bytes, sender.shape.up_bytes_per_second));
   }
-  const TimePoint arrival = sent + connection.leg(side) + disturbance(rng_, id, side, lane, sender.shape);
+  const TimePoint arrival = sent + connection.leg(side) + delay_of(sender.shape, rng_, id, side, lane);
   pipe.last_arrival = std::max(pipe.last_arrival, arrival);
   const bool again = lane == Lane::kControl && sender.shape.repeat_share > 0 && rng_.chance(sender.shape.repeat_share);
   if (again) pipe.outstanding += message.size();
-  auto arrives = [this, id, side, lane, again, message = disturbed(rng_, std::move(message), sender.shape)] {
+  auto arrives = [this, id, side, lane, again, message = disturbed(sender.shape, rng_, std::move(message))] {
     for (int copy = 0; copy <= (again ? 1 : 0); ++copy) arrive(id, 1 - side, lane, message);
   };
   if (!connection.relay) return void(loop_.at(pipe.last_arrival, std::move(arrives)));
@@ -283,7 +255,7 @@ void SimNetwork::leave_uplink(ConnectionId id, int side, Lane lane, Bytes messag
 void SimNetwork::arrive(ConnectionId id, int side, Lane lane, Bytes message) {
   Connection* connection = find(id);
   if (!connection || connection->forgotten) return;
-  if (stopped(*connection, side)) {
+  if (connection->stopped(side, blocked_)) {
     connection->pipes[side][0].held.emplace_back(lane, std::move(message));
     return;
   }
@@ -305,7 +277,7 @@ void SimNetwork::deliver(ConnectionId id, int side, Lane lane) {
   Pipe& pipe = connection->pipes[side][static_cast<std::size_t>(lane)];
   Bytes message = std::move(pipe.arrived.front());
   pipe.arrived.pop_front();
-  trace(Event::kBytes, id, message.size() << 1 ^ static_cast<std::uint64_t>(lane));
+  record_.bytes(id, lane, message.size());
   connection->wires[side]->notify(
       id, lifetime_.guard([this, id, side, lane, message = std::move(message)](Wire::Listener& listener) {
         if (Connection* open = find(id)) {

@@ -20,27 +20,15 @@
 #include "common/lifetime.h"
 #include "common/rng.h"
 #include "sim/sim_host.h"
+#include "sim/sim_host_shape.h"
 #include "sim/sim_nat.h"
-#include "sim/sim_relay.h"
+#include "sim/sim_record.h"
+#include "sim/sim_relays.h"
 #include "transport/wire.h"
 
 namespace shoal {
 
 class SimWire;
-
-struct SimHostShape {
-  Duration latency = 10ms;         // half of what it adds to a round trip
-  Duration jitter = 0ms;           // up to so much more, per message
-  double up_bytes_per_second = 0;  // 0 = unlimited
-  double down_bytes_per_second = 0;
-  double control_bytes_per_second = 0;
-  // What it sends:
-  Duration lag = 0ms;     // up to so much more for all of one lane, drawn once a lane: lanes overtake each other
-  double late_share = 0;  // of the messages: `late` more for each, and for what is behind it in its lane
-  Duration late = 0ms;
-  double repeat_share = 0;  // of the control messages: they arrive twice
-  double flip_share = 0;    // of the messages: one bit is another
-};
 
 class SimNetwork {
  public:
@@ -60,21 +48,8 @@ class SimNetwork {
   // `admitted` empty: everyone. A peer that is not among them is refused by name.
   std::unique_ptr<Wire> make_wire(const PeerId& peer, const Address& address, std::set<PeerId> admitted = {});
 
-  // ---- relays ----
-  // One that listens at `address`, as part of the process on the host `host`, with which it dies and stands still.
-  // Again where it stood: it lives again. 0 bytes a second = unlimited.
-  void add_relay(const Address& address, const Address& host, double bytes_per_second);
-  // It ends by itself: what it joined breaks at both ends, or, where it ends silently, no end hears anything more.
-  void end_relay(const Address& address, bool silent = false);
-  SimRelay* relay(const Address& address);  // null: there was never one
-  const std::map<Address, std::unique_ptr<SimRelay>>& relays() const { return relays_; }
-  // Which pairs (caller, callee) relays join; without it any. `open`: strangers may call it, and its pairs do not count
-  // as those of one peer.
-  void set_listed(const PeerId& open, std::function<bool(const PeerId&, const PeerId&)> on_list) {
-    open_ = open;
-    on_list_ = std::move(on_list);
-  }
-  const std::vector<SimJoin>& joined() const { return joined_; }
+  SimRelays& relays() { return relays_; }
+  const SimRelays& relays() const { return relays_; }
 
   // ---- faults ----
   void freeze(const Address& address);
@@ -86,10 +61,6 @@ class SimNetwork {
   // Which host can be dialled from where; a host stays behind what it is behind when its process ends.
   SimNats& nats() { return nats_; }
   const SimNats& nats() const { return nats_; }
-  // While closed nobody can dial it: a firewall that refuses by RST. What it dials, and what stands, goes on.
-  void close_listener(const Address& address, bool closed = true) {
-    nats_.set(address, closed ? sim_firewall(true) : SimNat{});
-  }
   // The table of its router is gone: each connection of this host that crosses it is closed at both ends with `resets`;
   // else its bytes vanish, and each end finds out by itself.
   void flush(const Address& address, bool resets = false);
@@ -100,33 +71,23 @@ class SimNetwork {
   void block(const Address& from, const Address& to, bool blocked = true);
   void partition(const Address& a, const Address& b, bool blocked = true);
 
-  // Over every event: time, kind, connection, lane, size. The same seed and calls give the same hash.
-  std::uint64_t trace_hash() const { return trace_; }
+  const SimRecord& record() const { return record_; }
   std::uint64_t connections() const { return connections_.size(); }
   // Called with every message that a wire accepts; to count, not to change.
   void set_watch(std::function<void(const Address& from, Lane lane, const Bytes& message)> watch) {
     watch_ = std::move(watch);
   }
-  // What the wires were told, by code.
-  const std::map<ErrorCode, std::uint64_t>& errors() const { return errors_; }
 
  private:
+  friend class SimRelays;
   friend class SimWire;
   struct Place;
   struct Pipe;
   struct Connection;
-  enum class Event : std::uint8_t { kUp, kDown, kBytes, kBusy, kConnect };
 
   ConnectionId connect(SimWire& from, const PeerId& peer, const Address& address);
   void establish(ConnectionId id, const PeerId& wanted);
   void greet(ConnectionId id, const PeerId& wanted);
-  // sim_network_relays.cc
-  void call(ConnectionId id, const PeerId& callee);
-  std::string refusal_of(const Connection& connection, const SimRelay* relay, const PeerId& callee) const;
-  std::size_t pairs_of(const SimRelay& relay, const PeerId* peer) const;
-  void be_called_at(SimWire& wire, const std::vector<Address>& relays);
-  bool relayed(ConnectionId id) const;
-  void break_homes(const Address& host, bool resets);
   Status send(SimWire& from, ConnectionId id, Lane lane, Bytes message);
   void disconnect(SimWire& from, ConnectionId id);
   std::string other_host(const SimWire& at, ConnectionId id) const;
@@ -137,11 +98,8 @@ class SimNetwork {
   void deliver(ConnectionId id, int side, Lane lane);
   void tell_down(ConnectionId id, int side, Error cause, Duration delay);
   void break_connection(ConnectionId id, const Error& cause);
-  void release_blocked();
-  bool stopped(const Connection& connection, int side) const;  // what is on its way there, by what is blocked
   Place& place(const Address& address);
   Connection* find(ConnectionId id);
-  void trace(Event event, ConnectionId id, std::uint64_t detail);
 
   EventLoop& loop_;
   Rng rng_;
@@ -151,13 +109,9 @@ class SimNetwork {
   std::map<ConnectionId, std::unique_ptr<Connection>> connections_;
   std::set<std::pair<Address, Address>> blocked_;
   SimNats nats_;
-  std::map<Address, std::unique_ptr<SimRelay>> relays_;
-  PeerId open_;
-  std::function<bool(const PeerId&, const PeerId&)> on_list_;
-  std::vector<SimJoin> joined_;
+  SimRelays relays_{*this};
   ConnectionId next_ = 1;
-  std::uint64_t trace_ = 0;
-  std::map<ErrorCode, std::uint64_t> errors_;
+  SimRecord record_{loop_};
   std::function<void(const Address&, Lane, const Bytes&)> watch_;
   Lifetime lifetime_;
 };

@@ -1,7 +1,7 @@
 #pragma once
 // One relay of a SimNetwork: who is called at it, and the line that all it joins share. What hosts send over it waits
-// here in turns, control before bulk, for the relay's rate. Which calls are let through is the network's to say, and so
-// are the ways to and from it.
+// here in turns, control before bulk, for the relay's rate. Which calls are let through is said in sim_relays.h; the
+// ways to and from it are the network's.
 //
 // Thread: the simulation's.   Borrows: the loop, which outlives it.
 // Bounds: pairs in all and by peer, as of the product's relay (transport/relay/relay_book.h). How often one calls is
@@ -84,12 +84,6 @@ class SimRelay {
   std::array<std::pair<ConnectionId, int>, 2> last_;  // by lane, the turn that was last
   std::uint64_t carried_ = 0;
   Lifetime lifetime_;
-};
-
-// Two that a relay joined, as they were then.
-struct SimJoin {
-  Address relay;
-  PeerId caller, callee;
 };
 
 }  // namespace shoal

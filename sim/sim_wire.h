@@ -19,8 +19,8 @@ class SimWire final : public Wire {
   void disconnect(ConnectionId connection) override;
   Status admit_only(const std::vector<PeerId>& peers) override;
   std::string other_host(ConnectionId connection) const override { return network_.other_host(*this, connection); }
-  void be_called_at(const std::vector<Address>& relays) override { network_.be_called_at(*this, relays); }
-  bool relayed(ConnectionId connection) const override { return network_.relayed(connection); }
+  void be_called_at(const std::vector<Address>& relays) override { network_.relays().be_called_at(*this, relays); }
+  bool relayed(ConnectionId connection) const override { return network_.relays().carries(connection); }
   std::uint64_t bytes_sent() const override { return bytes_sent_; }
 
   SimHost& host() { return host_; }
@@ -43,7 +43,6 @@ class SimWire final : public Wire {
   PeerId self_;
   Address address_;
   std::set<PeerId> admitted_;
-  std::vector<Address> homes_;  // relays that it is called at
   std::shared_ptr<State> state_ = std::make_shared<State>();
   std::uint64_t bytes_sent_ = 0;
 };

@@ -155,8 +155,8 @@ Swarm::Swarm(SwarmOptions options)
       run_key_(key_of(options_.seed ^ 0xa07)),
       samples_(make_samples(options_.config, rng_.fork("text"))) {
   network_.set_default_shape(options_.shape);
-  network_.set_listed(run_key_.id(),
-                      [this](const PeerId& caller, const PeerId& callee) { return may_be_joined(caller, callee); });
+  network_.relays().set_listed(
+      run_key_.id(), [this](const PeerId& caller, const PeerId& callee) { return may_be_joined(caller, callee); });
   if (options_.home_launch) network_.nats().set(kSimLaunchAddress, sim_home("launch's home", "192.168.1.2:1"));
   disk_.set_sync_delay(40ms);  // a slow disk: what left before the log was durable shows
   SHOAL_CHECK(start_launch(false).ok());

@@ -115,7 +115,7 @@ class Swarm {
   SimNetwork& network() { return network_; }
   const SimNetwork& network() const { return network_; }
   SimDht& dht() { return dht_; }
-  std::uint64_t trace_hash() const { return loop_.trace_hash() ^ network_.trace_hash(); }
+  std::uint64_t trace_hash() const { return loop_.trace_hash() ^ network_.record().hash(); }
 
   // ---- look ----
   // A peer and what its host gives it.

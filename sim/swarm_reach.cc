@@ -54,9 +54,9 @@ std::vector<RelayPlace> Swarm::relays() const {
 
 void Swarm::begin_relay() {
   const Address at = relay_of(options_);
-  const SimRelay* relay = network_.relay(at);
+  const SimRelay* relay = network_.relays().at(at);
   if (options_.relay_bytes_per_second <= 0 || (relay && relay->lives())) return;
-  network_.add_relay(at, options_.home_launch ? "relay:1" : kSimLaunchAddress, options_.relay_bytes_per_second);
+  network_.relays().add(at, options_.home_launch ? "relay:1" : kSimLaunchAddress, options_.relay_bytes_per_second);
 }
 
 bool Swarm::may_be_joined(const PeerId& caller, const PeerId& callee) {

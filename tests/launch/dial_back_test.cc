@@ -74,7 +74,7 @@ TEST_F(DialBackTest, WhatWasReachedHoldsForThePause) {
   lab.run_for(1s);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].found.reach, Reach::kDirect);
-  lab.network().close_listener(lab.address(1));
+  lab.network().nats().set(lab.address(1), sim_firewall(true));
   check(joiner, lab.address(1));
   lab.run_for(DialBack::kPause);
   ASSERT_EQ(verdicts.size(), 2u);

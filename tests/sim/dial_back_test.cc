@@ -28,7 +28,7 @@ TEST(DialBackSwarmTest, APeerThatNobodyCanDialServesAndIsRaisedWhenItsPortIsOpen
   options.config = small_config(RuleId::kDiloco, options.stages, 3000);
   Swarm swarm(std::move(options));
   const std::string address = "peer6:1";
-  swarm.network().close_listener(address);
+  swarm.network().nats().set(address, sim_firewall(true));
   const std::size_t joiner = swarm.add_peer();
   const auto& peer = *swarm.peers()[joiner];
   ASSERT_EQ(peer.address, address);
@@ -38,7 +38,7 @@ TEST(DialBackSwarmTest, APeerThatNobodyCanDialServesAndIsRaisedWhenItsPortIsOpen
   EXPECT_EQ(lines_with(peer.notices, "reach: none (nobody listens at " + address), 1u) << "told once";
   EXPECT_EQ(lines_with(peer.notices, "--advertise HOST:PORT"), 1u);
   EXPECT_EQ(lines_with(swarm.notices(), address), 1u);
-  swarm.network().close_listener(address, false);
+  swarm.network().nats().set(address, {});
   swarm.network().cut(address, "launch:1");
   swarm.run_for(10s);
   EXPECT_EQ(found_at(swarm, peer.key.id()), (Whereabouts{{address}, Reach::kDirect}));
@@ -52,7 +52,7 @@ TEST(DialBackSwarmTest, ASwarmTrainsInWhichOneOfEachStageCannotBeDialled) {
   SwarmOptions options;
   options.config = small_config(RuleId::kDiloco, options.stages, 1500);
   Swarm swarm(std::move(options));
-  for (std::size_t i = 3; i < 6; ++i) swarm.network().close_listener(swarm.peers()[i]->address);
+  for (std::size_t i = 3; i < 6; ++i) swarm.network().nats().set(swarm.peers()[i]->address, sim_firewall(true));
   swarm.run_for(10s);
   std::set<Session> undialled;
   for (const StageMembers& stage : swarm.launch()->authority().members().stages) {
@@ -86,7 +86,7 @@ TEST(DialBackSwarmTest, AFencedPeerThatCannotBeDialledComesBack) {
   swarm.freeze_peer(0);
   swarm.run_for(15s);
   ASSERT_FALSE(found_at(swarm, peer.key.id()).has_value());
-  swarm.network().close_listener(peer.address);
+  swarm.network().nats().set(peer.address, sim_firewall(true));
   swarm.resume_peer(0);
   swarm.run_for(20s);
   EXPECT_EQ(found_at(swarm, peer.key.id()), (Whereabouts{{}, Reach::kNone}));

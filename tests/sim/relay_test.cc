@@ -21,7 +21,7 @@ class RelayTest : public testing::Test {
  protected:
   void SetUp() override { set_log_level(LogLevel::kError); }
   void TearDown() override { set_log_level(LogLevel::kInfo); }
-  static SimRelay& relay(Swarm& swarm) { return *swarm.network().relay(relay_of(swarm.options())); }
+  static SimRelay& relay(Swarm& swarm) { return *swarm.network().relays().at(relay_of(swarm.options())); }
   static void expect_whole(Swarm& swarm) {
     EXPECT_EQ(first_broken(check_end(swarm)), "");
     EXPECT_EQ(sessions_over(swarm), 0u);
@@ -88,7 +88,7 @@ TEST_F(RelayTest, ALaunchAtHomeComesBackAndSoDoesItsRelay) {
   swarm.resume_launch();
   swarm.run_for(10s);
   for (const bool silent : {false, true}) {
-    swarm.network().end_relay(relay_of(swarm.options()), silent);
+    swarm.network().relays().end(relay_of(swarm.options()), silent);
     swarm.run_for(3s);
     swarm.begin_relay();
     const std::uint64_t before = swarm.launch()->book().committed();

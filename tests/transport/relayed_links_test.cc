@@ -42,7 +42,7 @@ class RelayedLinksTest : public testing::Test {
   static constexpr const char* kRelay = "203.0.113.1:443";
 
   void begin(double bytes_per_second = 0) {
-    lab.network().add_relay(kRelay, "relay:1", bytes_per_second);
+    lab.network().relays().add(kRelay, "relay:1", bytes_per_second);
     lab.network().nats().set(host(1), sim_firewall());
     for (int i : {0, 1}) {
       start_transport(end[i], lab, i);

@@ -59,7 +59,7 @@ class SimLab final : public WireLab {
 class RelayedSimLab final : public WireLab {
  public:
   static constexpr double kBytesPerSecond = 20e6;
-  RelayedSimLab() { network().add_relay("relay:443", "relay:1", kBytesPerSecond); }
+  RelayedSimLab() { network().relays().add("relay:443", "relay:1", kBytesPerSecond); }
   EventLoop& loop() override { return inner_.loop(); }
   SimNetwork& network() { return inner_.network(); }
   PeerId peer(int index) override { return inner_.peer(index); }

@@ -349,7 +349,7 @@ std::uint64_t eventful_run(std::uint64_t seed) {
   std::size_t got = 0;
   for (const auto& e : end) got += e.log.frames.size();
   EXPECT_GT(got, 50u);
-  const std::uint64_t hash = mix64(lab.network().trace_hash(), lab.sim_loop().trace_hash());
+  const std::uint64_t hash = mix64(lab.network().record().hash(), lab.sim_loop().trace_hash());
   for (auto& e : end) e.transport.reset();
   return hash;
 }

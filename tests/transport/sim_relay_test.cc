@@ -16,7 +16,7 @@ class SimRelayTest : public testing::Test {
   static constexpr const char* kRelay = "relay:443";
   static constexpr const char* kVia = "via/relay:443";
 
-  void SetUp() override { network().add_relay(kRelay, "relay:1", 1e6); }
+  void SetUp() override { network().relays().add(kRelay, "relay:1", 1e6); }
   // Ends that nobody dials, called at the relay.
   void start(int ends) {
     for (int i = 0; i < ends; ++i) {
@@ -27,7 +27,7 @@ class SimRelayTest : public testing::Test {
     lab.run_for(1s);
   }
   SimNetwork& network() { return lab.network(); }
-  SimRelay& relay() { return *network().relay(kRelay); }
+  SimRelay& relay() { return *network().relays().at(kRelay); }
   bool until(const std::function<bool()>& done, Duration limit = 60s) { return lab.run_until(done, limit); }
   // What the caller is told; none: it stands.
   std::optional<ErrorCode> outcome(int from, int to, const Address& address = kVia) {
@@ -61,8 +61,8 @@ TEST_F(SimRelayTest, TwoThatNobodyDialsMeetOverBothLegs) {
   ASSERT_TRUE(send(0, Lane::kControl, 8));
   ASSERT_TRUE(until([&] { return log[1].messages.size() == 1; }));
   EXPECT_NEAR(seconds_of(lab.loop().now() - up), 0.005 + 0.010 + 0.050, 0.001);
-  ASSERT_EQ(network().joined().size(), 1u);
-  EXPECT_EQ(network().joined()[0].caller, lab.peer(0));
+  ASSERT_EQ(network().relays().joined().size(), 1u);
+  EXPECT_EQ(network().relays().joined()[0].caller, lab.peer(0));
   EXPECT_TRUE(network().nats().answered().empty()) << "neither was dialled";
 }
 
@@ -71,11 +71,11 @@ TEST_F(SimRelayTest, ACallThatTheRelayDoesNotPassOnIsUnreachableAndNothingOfItSt
   (void)lab.wire(2);
   EXPECT_EQ(outcome(0, 2), ErrorCode::kUnreachable) << "it is not registered";
   EXPECT_EQ(outcome(0, 1, "via/nobody:443"), ErrorCode::kUnreachable);
-  network().set_listed({}, [&](const PeerId& caller, const PeerId&) { return caller != lab.peer(0); });
+  network().relays().set_listed({}, [&](const PeerId& caller, const PeerId&) { return caller != lab.peer(0); });
   EXPECT_EQ(outcome(0, 1), ErrorCode::kUnreachable) << "it is not on the list";
   EXPECT_EQ(outcome(1, 0), std::nullopt);
   lab.wire(1).disconnect(dialled(1));
-  network().set_listed({}, {});
+  network().relays().set_listed({}, {});
   network().freeze(lab.address(1));
   EXPECT_EQ(outcome(0, 1), ErrorCode::kUnreachable) << "it does not answer";
   network().resume(lab.address(1));
@@ -84,7 +84,7 @@ TEST_F(SimRelayTest, ACallThatTheRelayDoesNotPassOnIsUnreachableAndNothingOfItSt
   network().block("relay:1", lab.address(0), false);
   lab.wire(1).be_called_at({});
   EXPECT_EQ(outcome(0, 1), ErrorCode::kUnreachable) << "it is called there no more";
-  network().end_relay(kRelay);
+  network().relays().end(kRelay);
   EXPECT_EQ(outcome(1, 0), ErrorCode::kUnreachable) << "the relay is dead";
   EXPECT_EQ(network().connections(), 0u);
 }
@@ -96,13 +96,13 @@ TEST_F(SimRelayTest, ARelayJoinsSoManyPairsOfOnePeerUnlessStrangersMayCallIt) {
   start(4);
   EXPECT_EQ(outcome(2, 1), ErrorCode::kUnreachable);
   EXPECT_EQ(outcome(2, 3), std::nullopt);
-  network().set_listed(lab.peer(1), {});
+  network().relays().set_listed(lab.peer(1), {});
   EXPECT_EQ(outcome(2, 1), std::nullopt);
 }
 
 TEST_F(SimRelayTest, WhereOnlyPort443IsLetOutARelayThereIsReached) {
   start(2);
-  network().add_relay("other:4700", "other:1", 0);
+  network().relays().add("other:4700", "other:1", 0);
   network().nats().set(lab.address(0), {.kind = NatKind::kOnly443});
   EXPECT_EQ(outcome(0, 1), std::nullopt);
   EXPECT_EQ(outcome(0, 1, "via/other:4700"), ErrorCode::kTimeout);
@@ -135,12 +135,12 @@ TEST_F(SimRelayTest, ARelayThatEndsTakesWhatItJoinedAlongAndIsCalledAtAgainWhenI
     const std::size_t messages = log[1].messages.size(), downs = log[1].downs.size();
     ASSERT_TRUE(send(0, Lane::kBulk, 200'000));
     lab.run_for(50ms);
-    network().end_relay(kRelay, silent);
+    network().relays().end(kRelay, silent);
     lab.run_for(10s);
     EXPECT_EQ(log[0].downs.size(), silent ? 0u : 1u);
     EXPECT_EQ(log[1].downs.size(), downs + (silent ? 0 : 1));
     EXPECT_EQ(log[1].messages.size(), messages);
-    network().add_relay(kRelay, "relay:1", 1e6);
+    network().relays().add(kRelay, "relay:1", 1e6);
     EXPECT_EQ(outcome(0, 1), ErrorCode::kUnreachable) << "nobody registered again yet";
     lab.run_for(1s);
   }
