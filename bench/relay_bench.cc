@@ -18,9 +18,9 @@
 #include "bench/thread_times.h"
 #include "common/crypto/sign.h"
 #include "common/log.h"
-#include "common/os/thread_loop.h"
 #include "common/os/resident_memory.h"
 #include "common/os/tcp_place.h"
+#include "common/os/thread_loop.h"
 #include "transport/line_caps.h"
 #include "transport/relay/relay.h"
 
@@ -127,7 +127,8 @@ Result<Pairs> joined_pairs(Relay& relay, std::size_t count) {
 Result<Pairs> plain_pairs(std::size_t count) {
   const Descriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_in any{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
-  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0 || ::listen(listener.get(), 64) != 0)
+  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0 ||
+      ::listen(listener.get(), 64) != 0)
     return broken("listening");
   const auto place = own_place(listener);
   if (!place) return broken("listening");
@@ -236,10 +237,12 @@ Status run_relay_bench(const RelayBenchOptions& options) {
     return {};
   }
   std::printf("%zu pairs that push all the time, %.0f s each\n", options.pairs, options.seconds);
-  std::printf("  below a cap   %9.1f Mbit/s of %.1f (%+.2f %%), Jain's index %.4f, %.2f MiB a pair with both its ends\n",
-              mbit(capped.bytes_per_second), mbit(rate), 100 * (capped.bytes_per_second / rate - 1),
-              jain_index(capped.shares), capped_mib);
-  std::printf("  without one   %9.1f Mbit/s, %.2f CPU-s a GB in the relay\n", mbit(free.bytes_per_second), seconds_a_gb);
+  std::printf(
+      "  below a cap   %9.1f Mbit/s of %.1f (%+.2f %%), Jain's index %.4f, %.2f MiB a pair with both its ends\n",
+      mbit(capped.bytes_per_second), mbit(rate), 100 * (capped.bytes_per_second / rate - 1), jain_index(capped.shares),
+      capped_mib);
+  std::printf("  without one   %9.1f Mbit/s, %.2f CPU-s a GB in the relay\n", mbit(free.bytes_per_second),
+              seconds_a_gb);
   std::printf("  no relay      %9.1f Mbit/s over plain TCP, the limit of this machine\n", mbit(plain.bytes_per_second));
   return {};
 }

@@ -101,6 +101,12 @@ void Windows::flush() {
   }
 }
 
+void Windows::note_round() {
+  for (auto& window : windows_)
+    if (window && window->step.value == 0 && !window->entries.empty() && ++window->rounds >= kRoundsOpen)
+      close(*window);
+}
+
 void Windows::note_step(WindowSlot slot, WeightStamp stamp) {
   auto& window = windows_[index(slot)];
   SHOAL_CHECK(window.has_value());

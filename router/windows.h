@@ -41,6 +41,7 @@ class Windows {
     std::map<EntrySerial, Entry> entries;
     std::uint64_t number = 0;       // rising, for logs
     std::uint64_t run_targets = 0;  // committed by the run when it closed: what its learning rate follows
+    std::uint32_t rounds = 0;       // committed here while it was open
     TimePoint closed_at{};
     std::optional<TimePoint> settled_at{};  // closed, and nothing in it can be undone any more
     std::uint64_t targets() const;
@@ -62,6 +63,10 @@ class Windows {
   void remove(EntrySerial serial);       // undone, or its backward failed; an emptied window is gone
   bool alone(EntrySerial serial) const;  // the only entry of its window
   void flush();                          // closes open inner windows: end of the run, leaving
+  // A round is committed here. An inner window that was open for kRoundsOpen closes: a replica that is asked seldom
+  // would hold the few entries that it has, and with them the run's low-water mark, until its window is full.
+  static constexpr std::uint32_t kRoundsOpen = 2;
+  void note_round();
   // The run's committed targets, as far as known here: a window keeps those of its close. Only rises.
   void note_run(std::uint64_t targets) { run_targets_ = std::max(run_targets_, targets); }
   std::uint64_t run_targets() const { return run_targets_; }

@@ -32,7 +32,9 @@ class DialPlan {
   }
   bool has_next() const { return tried_ < whereabouts_.addresses.size() + (by_relay_ ? whereabouts_.homes.size() : 0); }
   std::string next();  // an address; "via/" and a home
-  void worked();       // what came last: the next attempt begins with it, among addresses or among homes
+  // What came last is an address, and homes are behind it.
+  bool has_relay() const { return by_relay_ && tried_ <= whereabouts_.addresses.size() && !whereabouts_.homes.empty(); }
+  void worked();  // what came last: the next attempt begins with it, among addresses or among homes
 
   // ---- when the next one may begin ----
   TimePoint retry_at() const { return retry_at_; }

@@ -70,15 +70,30 @@ void Transport::start_dialling(Peer& peer) {
 }
 
 void Transport::seek_direct(Peer& peer) {
-  if (!peer.by_relay() || pending(peer) || !peer.plan.dialable() || loop_.now() < peer.direct_again) return;
-  peer.direct_again = loop_.now() + peer.direct_pause.next();
+  if (!peer.by_relay() || !peer.plan.dialable() || loop_.now() < peer.direct_again) return;
+  const TimePoint gives_way = peer.link->since() + limits::kRelayedLinkTime;  // also a link that is busy
+  seek_direct_at(peer, loop_.now() < gives_way ? gives_way : loop_.now() + peer.direct_pause.next());
+  if (pending(peer)) return;
   peer.plan.begin(false);
   dial_next(peer);
 }
 
+void Transport::seek_direct_at(Peer& peer, TimePoint time) {
+  peer.direct_again = time;
+  loop_.at(time, lifetime_.guard([this, id = peer.id, time] {
+    if (Peer* const still = find(id); still != nullptr && still->direct_again == time) seek_direct(*still);
+  }));
+}
+
 void Transport::dial_next(Peer& peer) {
-  peer.dialling = wire_.connect(peer.id, peer.plan.next());
-  dialling_.emplace(peer.dialling, peer.id);
+  const ConnectionId dialling = peer.dialling = wire_.connect(peer.id, peer.plan.next());
+  dialling_.emplace(dialling, peer.id);
+  if (!peer.plan.has_relay()) return;
+  loop_.after(limits::kBeforeRelayTime, lifetime_.guard([this, dialling] {
+    if (!dialling_.contains(dialling)) return;
+    wire_.disconnect(dialling);
+    dial_over(dialling, make_error(ErrorCode::kTimeout, "its address does not answer soon enough to wait for it"));
+  }));
 }
 
 void Transport::attempt_failed(Peer& peer, const Error& cause) {
@@ -136,7 +151,10 @@ void Transport::on_down(ConnectionId connection, const Error& cause) {
     }
     return discard(link, false);
   }
-  if (trials_.on_down(connection, cause)) return;
+  if (!trials_.on_down(connection, cause)) dial_over(connection, cause);
+}
+
+void Transport::dial_over(ConnectionId connection, const Error& cause) {
   const auto found = dialling_.find(connection);
   if (found == dialling_.end()) return;
   Peer* peer = find(found->second);
@@ -205,8 +223,10 @@ void Transport::on_link_open(Link& link) {
   --peer.greeting;
   peer.link = &link;
   peer.attempt_reported = true;
-  peer.direct_again = loop_.now();
-  if (!link.relayed()) peer.direct_pause.reset();
+  if (link.relayed())
+    seek_direct_at(peer, loop_.now());
+  else
+    peer.direct_pause.reset();
   log_debug("link to peer ", short_name(peer.id), link.dialled() ? " (dialled" : " (accepted",
             link.relayed() ? " over a relay)" : ")");
   if (listener_) listener_->on_link_up(link.remote());

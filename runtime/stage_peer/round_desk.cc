@@ -215,6 +215,7 @@ bool RoundDesk::run_commit() {
         arena_.rule = r->id();
         for (const Secured& secured : commit->commit.secured)
           if (secured.session == session_.self) ledger_.secure(secured.serials);
+        windows_.note_round();
         if (r->every_step()) {
           arena_.step_done = commit->open.step;
           arena_.adam_step = commit->open.step.value;

@@ -115,6 +115,24 @@ TEST(WindowsTest, FlushClosesInnerWindowsAndDropsEmptyOnes) {
   EXPECT_TRUE(windows.at(slot)->closed);
 }
 
+TEST(WindowsTest, AReplicaThatIsAskedSeldomHoldsNoEntryForManyRounds) {
+  Windows windows({.inner_batch = 100});
+  const WindowSlot slot = *windows.room(kNoStep);
+  windows.add(slot, 1, 1, 0);
+  windows.settle(1);
+  for (std::uint32_t round = 1; round < Windows::kRoundsOpen; ++round) windows.note_round();
+  EXPECT_EQ(windows.ready(), nullptr);
+  windows.note_round();
+  ASSERT_NE(windows.ready(), nullptr);
+  EXPECT_EQ(windows.ready()->slot, slot);
+  const WindowSlot step = *Windows({.inner_batch = 1}).room(StepId(3));
+  Windows steps({.inner_batch = 1});
+  (void)steps.room(StepId(3));
+  steps.add(step, 1, 1, 0);
+  for (std::uint32_t round = 0; round < Windows::kRoundsOpen; ++round) steps.note_round();
+  EXPECT_FALSE(steps.step_window(StepId(3))->closed) << "its step closes it";
+}
+
 TEST(WindowsTest, AStepHasTheSlotOfItsParityAndIsConsumedByARound) {
   Windows windows({.inner_batch = 1});
   const WindowSlot odd = *windows.room(StepId(3)), even = *windows.room(StepId(4));
