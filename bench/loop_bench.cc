@@ -46,11 +46,11 @@ class Notes {
     if (record.event == EventKind::kAnchor) ++anchors_[process];
     if (record.event == EventKind::kServing) ++serving_[process];
     if (record.event == EventKind::kEnd) ++ended_[process];
-    if (!record.longest_callback_ms || phases_.empty()) return;
+    if (!record.callbacks.longest_ms || phases_.empty()) return;
     Phase::Longest& longest = phases_.back().longest[process];
-    if (*record.longest_callback_ms > longest.ms)
-      longest.ms = *record.longest_callback_ms, longest.callback = record.callback;
-    longest.computed_ms = std::max(longest.computed_ms, record.computed_ms.value_or(0));
+    if (*record.callbacks.longest_ms > longest.ms)
+      longest.ms = *record.callbacks.longest_ms, longest.callback = record.callbacks.longest;
+    longest.computed_ms = std::max(longest.computed_ms, record.callbacks.computed_ms.value_or(0));
   }
   void begin(const std::string& phase) {
     const std::lock_guard lock(mutex_);

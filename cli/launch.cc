@@ -94,7 +94,7 @@ class LaunchProgram final : private LaunchOwner {
                           .key = key,
                           .folder = arguments_.folder,
                           .resume = arguments_.resume,
-                          .whereabouts = {addresses_},
+                          .whereabouts = {relays_->contacts()},
                           .relays = relays_->places(),
                           .layout = layout_,
                           .save = !arguments_.save.empty(),
@@ -185,7 +185,6 @@ class LaunchProgram final : private LaunchOwner {
     SHOAL_ASSIGN(const std::vector<std::string> own,
                  own_addresses(wire_->listening_address(), arguments_.advertise, {}));
     SHOAL_ASSIGN(relays_, LaunchRelays::open(arguments_, key, *wire_, own));
-    addresses_ = relays_->contacts();
     relays_->say_who_meets();
     network_ = network_of(arguments_, run);
     if (arguments_.no_dht) return {};
@@ -218,7 +217,7 @@ class LaunchProgram final : private LaunchOwner {
 
   Status print_ticket(const RunId& run) {
     Ticket ticket{.run = run, .network = network_, .contacts = {}};
-    for (const std::string& address : addresses_) ticket.contacts.push_back({as_peer(run), address});
+    for (const std::string& address : relays_->contacts()) ticket.contacts.push_back({as_peer(run), address});
     SHOAL_ASSIGN(const std::string text, pack_ticket(ticket));
     std::printf("ticket %s\n", text.c_str());
     return write_output();
@@ -310,7 +309,6 @@ class LaunchProgram final : private LaunchOwner {
   const bool json_;
   RunConfig config_;
   std::map<PeerId, StageId> layout_;
-  std::vector<std::string> addresses_;
   std::uint32_t network_ = 0;
   LossCurve losses_;
   HeadwayMeter meter_;

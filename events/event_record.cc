@@ -60,9 +60,9 @@ EventRecord bytes_event(EventRecord bytes, const std::optional<LongestCallback>&
   const auto milliseconds = [](Duration time) {
     return static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::milliseconds>(time).count());
   };
-  bytes.longest_callback_ms = milliseconds(longest->took);
-  bytes.callback = longest->name;
-  bytes.computed_ms = milliseconds(longest->computed);
+  bytes.callbacks.longest_ms = milliseconds(longest->took);
+  bytes.callbacks.longest = longest->name;
+  bytes.callbacks.computed_ms = milliseconds(longest->computed);
   return bytes;
 }
 

@@ -15,6 +15,12 @@
 
 namespace shoal {
 
+struct CallbackFigures {
+  std::optional<std::uint64_t> longest_ms{};   // rounded up, as the next but one
+  std::string longest{};                       // what that one was
+  std::optional<std::uint64_t> computed_ms{};  // processor time of the one that used most
+};
+
 // What is not set is not written. The members are the fields of a line, in its order (events/event_schema.h).
 struct EventRecord {
   EventKind event;
@@ -48,15 +54,13 @@ struct EventRecord {
   std::optional<double> delay_mean{};
   std::optional<std::vector<std::uint64_t>> delays{};
   std::optional<std::uint64_t> settle_wait_ms{};
-  // Bytes of the transport; of frames of activations and gradients: as floats, and as they were sent.
-  std::optional<std::uint64_t> sent{}, received{}, fp32{}, payload{};
-  std::optional<std::uint64_t> relayed{};              // of those sent, over relays
-  std::optional<std::uint64_t> deltas{}, keys{};       // activations sent as differences to a base; as key frames
-  std::optional<std::uint64_t> longest_callback_ms{};  // of the process's loop, rounded up
-  std::string callback{};                              // what that one was
-  std::optional<std::uint64_t> computed_ms{};          // processor time of the callback that used most, rounded up
-  std::optional<std::uint64_t> missing{};              // lines before this one that could not be written
-  std::string level{};                                 // of a start: which lines the session writes; empty: all
+  // Bytes of the transport, and of those sent what went over relays; of frames of activations and gradients: as floats,
+  // and as they were sent.
+  std::optional<std::uint64_t> sent{}, received{}, relayed{}, fp32{}, payload{};
+  std::optional<std::uint64_t> deltas{}, keys{};  // activations sent as differences to a base; as key frames
+  CallbackFigures callbacks{};                    // of the process's loop
+  std::optional<std::uint64_t> missing{};         // lines before this one that could not be written
+  std::string level{};                            // of a start: which lines the session writes; empty: all
 };
 
 // By the authority: the round is durable.

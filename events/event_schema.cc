@@ -167,15 +167,16 @@ T& made(std::optional<T>& value) {
 }
 std::string& made(std::string& value) { return value; }
 
-template <auto Member, class Form>
+template <auto Member, class Form, auto... Within>
 constexpr EventField field(std::string_view name, std::string_view form) {
   return {name, form,
           [](std::string& line, std::string_view key, const R& record) {
-            if (!is_set(record.*Member)) return;
+            const auto& value = ((record.*Member).*....*Within);
+            if (!is_set(value)) return;
             append_name(line, key);
-            Form::write(line, in(record.*Member));
+            Form::write(line, in(value));
           },
-          [](const Part& part, R& record) { return Form::read(part, made(record.*Member)); }};
+          [](const Part& part, R& record) { return Form::read(part, made(((record.*Member).*....*Within))); }};
 }
 
 constexpr EventField kFields[] = {
@@ -214,9 +215,9 @@ constexpr EventField kFields[] = {
     field<&R::payload, Integer>("payload", "integer"),
     field<&R::deltas, Integer>("deltas", "integer"),
     field<&R::keys, Integer>("keys", "integer"),
-    field<&R::longest_callback_ms, Integer>("longest_callback_ms", "integer"),
-    field<&R::callback, Text>("callback", "text"),
-    field<&R::computed_ms, Integer>("computed_ms", "integer"),
+    field<&R::callbacks, Integer, &CallbackFigures::longest_ms>("longest_callback_ms", "integer"),
+    field<&R::callbacks, Text, &CallbackFigures::longest>("callback", "text"),
+    field<&R::callbacks, Integer, &CallbackFigures::computed_ms>("computed_ms", "integer"),
     field<&R::missing, Integer>("missing", "integer"),
     field<&R::level, Text>("level", "text"),
 };

@@ -394,8 +394,7 @@ void StateFetcher::cancel() {
 bool StateFetcher::active() const { return state_->active; }
 
 std::optional<Version> StateFetcher::target() const {
-  if (!state_->active) return std::nullopt;
-  return state_->version;
+  return state_->active ? std::optional(state_->version) : std::nullopt;
 }
 
 }  // namespace shoal

@@ -74,7 +74,6 @@ Link::Link(Parts parts, ConnectionId connection, const PeerId& self, const PeerI
       remote_{peer, {}, {}},
       run_(run),
       dialled_(dialled),
-      relayed_(parts.wire.relayed(connection)),
       chooses_(self < peer),
       inbox_(parts.budget, peer < self) {}
 
@@ -277,7 +276,7 @@ void Link::pump() { pump(chunks_due_ ? 0 : limits::kChunkBytes); }
 void Link::pump(std::uint64_t bulk_max) {
   if (!up()) return;
   const Outbox::Sent sent = parts_.outbox.pump(parts_.wire, connection_, line_, parts_.loop.now(), bulk_max);
-  count_sent(sent.control_bytes + sent.bulk_bytes);
+  sent_bytes_ += parts_.counters.add_sent(sent.control_bytes + sent.bulk_bytes, parts_.wire.relayed(connection_));
   if (sent.chunk_payload_bytes == 0) return;
   meter_.on_sent(parts_.loop.now(), sent.chunk_payload_bytes);
   bulk_sent_ += sent.chunk_payload_bytes;
@@ -329,13 +328,7 @@ void Link::send_now(const Message& message) {
   const std::size_t bytes = envelope->size();
   if (!parts_.wire.send(connection_, Lane::kControl, std::move(envelope).value()).ok())
     return;  // its loss shows as silence
-  count_sent(bytes);
-}
-
-void Link::count_sent(std::uint64_t bytes) {
-  sent_bytes_ += bytes;
-  parts_.counters.sent_bytes += bytes;
-  if (relayed_) parts_.counters.relayed_bytes += bytes;
+  sent_bytes_ += parts_.counters.add_sent(bytes, parts_.wire.relayed(connection_));
 }
 
 void Link::close(const Message* farewell) {
@@ -381,7 +374,8 @@ void Link::offence(const Error& cause) {
 LinkStats Link::stats() const {
   LinkStats stats;
   stats.up = up();
-  stats.relayed = relayed_;
+  stats.relayed = parts_.wire.relayed(connection_);
+  stats.busy = !parts_.outbox.empty() || inbox_.waiting();
   stats.rtt = rtt_;
   stats.bytes_per_second = meter_.bytes_per_second();
   stats.queued_bytes = parts_.outbox.queued_bytes();

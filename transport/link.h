@@ -33,6 +33,11 @@ struct TransportCounters {  // refused input, by cause; for logs, tests and `--e
                 corrupt = 0, refused = 0;
   std::uint64_t sent_bytes = 0, received_bytes = 0;
   std::uint64_t relayed_bytes = 0;  // of those sent
+  std::uint64_t add_sent(std::uint64_t bytes, bool relayed) {
+    sent_bytes += bytes;
+    relayed_bytes += relayed ? bytes : 0;
+    return bytes;
+  }
 };
 
 class Link {
@@ -84,9 +89,7 @@ class Link {
   bool up() const { return state_ == State::kUp; }
   bool over() const { return state_ == State::kOver; }
   bool dialled() const { return dialled_; }
-  bool relayed() const { return relayed_; }
-  bool busy() const { return !parts_.outbox.empty() || inbox_.waiting(); }  // something is under way on it
-  TimePoint since() const { return since_; }                                // when it came up
+  TimePoint since() const { return since_; }  // when it came up
   LinkStats stats() const;
   std::uint64_t received_of(TransferId transfer) const { return inbox_.received_of(transfer); }
 
@@ -108,7 +111,6 @@ class Link {
   void tick();
   void ping(TimePoint now);
   void send_now(const Message& message);
-  void count_sent(std::uint64_t bytes);
   void fail(const Error& cause);  // of their doing: counted, logged
   void end(const Error& cause);
   Error refused_by(const Fenced& fenced) const;
@@ -121,7 +123,6 @@ class Link {
   Remote remote_;
   RunId run_;
   bool dialled_;
-  bool relayed_;
   bool chooses_;
   State state_ = State::kGreeting;
   Inbox inbox_;

@@ -34,6 +34,7 @@ struct InboundFrames {
 struct LinkStats {
   bool up = false;
   bool relayed = false;            // it goes over a relay
+  bool busy = false;               // something is under way on it
   Duration rtt{0};                 // smoothed; 0 = not measured yet
   double bytes_per_second = 0;     // measured delivery rate of bulk sends, EMA; 0 = not measured yet
   std::uint64_t queued_bytes = 0;  // frame bytes not sent yet

@@ -6,6 +6,22 @@
 #include "transport/envelope.h"
 
 namespace shoal {
+namespace {
+
+// In one life of the peer; asked where we choose.
+Status may_follow(const Link& old, const Link& link, TimePoint now) {
+  const Duration stood = now - old.since();
+  if (link.stats().relayed && !old.stats().relayed) return make_error(ErrorCode::kBusy, "a direct link to it is up");
+  if (old.stats().relayed && !link.stats().relayed) {
+    if (!old.stats().busy || stood >= limits::kRelayedLinkTime) return {};
+    return make_error(ErrorCode::kBusy, "something is under way on the relayed link");
+  }
+  if (old.dialled() != link.dialled() && stood < limits::kHandshakeTime)
+    return make_error(ErrorCode::kBusy, "both dialled at once; the other connection is used");
+  return {};
+}
+
+}  // namespace
 
 Transport::Transport(Wire& wire, EventLoop& loop, Options options)
     : wire_(wire), loop_(loop), options_(std::move(options)), trials_(wire) {
@@ -32,7 +48,7 @@ Transport::Peer* Transport::find_or_make(const PeerId& id) {
   if (peers_.size() >= limits::kPeersMax) {
     // A link on which nothing is going on gives way.
     const auto idle = std::find_if(peers_.begin(), peers_.end(),
-                                   [&](const auto& entry) { return !entry.second->link && !pending(*entry.second); });
+                                   [&](const auto& entry) { return !entry.second->link && !entry.second->pending(); });
     if (idle == peers_.end()) return nullptr;
     peers_.erase(idle);
   }
@@ -58,31 +74,25 @@ void Transport::hear(const PeerId& id, Whereabouts whereabouts) {
 void Transport::dial(const PeerId& id) {
   Peer* peer = find(id);
   if (peer) seek_direct(*peer);
-  if (!peer || peer->link || pending(*peer) || !peer->plan.reachable()) return;
-  if (loop_.now() >= peer->plan.retry_at()) return start_dialling(*peer);
-  loop_.at(peer->plan.retry_at(), lifetime_.guard([this, id] { dial(id); }));
-}
-
-void Transport::start_dialling(Peer& peer) {
-  peer.plan.begin();
-  peer.attempt_reported = false;
-  dial_next(peer);
+  if (!peer || peer->link || peer->pending() || !peer->plan.reachable()) return;
+  if (loop_.now() < peer->plan.retry_at())
+    return void(loop_.at(peer->plan.retry_at(), lifetime_.guard([this, id] { dial(id); })));
+  peer->plan.begin();
+  peer->attempt_reported = false;
+  dial_next(*peer);
 }
 
 void Transport::seek_direct(Peer& peer) {
   if (!peer.by_relay() || !peer.plan.dialable() || loop_.now() < peer.direct_again) return;
   const TimePoint gives_way = peer.link->since() + limits::kRelayedLinkTime;  // also a link that is busy
-  seek_direct_at(peer, loop_.now() < gives_way ? gives_way : loop_.now() + peer.direct_pause.next());
-  if (pending(peer)) return;
+  const TimePoint again = loop_.now() < gives_way ? gives_way : loop_.now() + peer.direct_pause.next();
+  peer.direct_again = again;
+  loop_.at(again, lifetime_.guard([this, id = peer.id, again] {
+    if (Peer* const still = find(id); still != nullptr && still->direct_again == again) seek_direct(*still);
+  }));
+  if (peer.pending()) return;
   peer.plan.begin(false);
   dial_next(peer);
-}
-
-void Transport::seek_direct_at(Peer& peer, TimePoint time) {
-  peer.direct_again = time;
-  loop_.at(time, lifetime_.guard([this, id = peer.id, time] {
-    if (Peer* const still = find(id); still != nullptr && still->direct_again == time) seek_direct(*still);
-  }));
 }
 
 void Transport::dial_next(Peer& peer) {
@@ -92,7 +102,7 @@ void Transport::dial_next(Peer& peer) {
   loop_.after(limits::kBeforeRelayTime, lifetime_.guard([this, dialling] {
     if (!dialling_.contains(dialling)) return;
     wire_.disconnect(dialling);
-    dial_over(dialling, make_error(ErrorCode::kTimeout, "its address does not answer soon enough to wait for it"));
+    on_down(dialling, make_error(ErrorCode::kTimeout, "its address does not answer soon enough to wait for it"));
   }));
 }
 
@@ -151,10 +161,7 @@ void Transport::on_down(ConnectionId connection, const Error& cause) {
     }
     return discard(link, false);
   }
-  if (!trials_.on_down(connection, cause)) dial_over(connection, cause);
-}
-
-void Transport::dial_over(ConnectionId connection, const Error& cause) {
+  if (trials_.on_down(connection, cause)) return;
   const auto found = dialling_.find(connection);
   if (found == dialling_.end()) return;
   Peer* peer = find(found->second);
@@ -192,23 +199,11 @@ Status Transport::admit(Link& link, const Hello& hello) {
   return Status::success();
 }
 
-Status Transport::may_follow(const Link& old, const Link& link) const {
-  const Duration stood = loop_.now() - old.since();
-  if (link.relayed() && !old.relayed()) return make_error(ErrorCode::kBusy, "a direct link to it is up");
-  if (old.relayed() && !link.relayed()) {
-    if (!old.busy() || stood >= limits::kRelayedLinkTime) return {};
-    return make_error(ErrorCode::kBusy, "something is under way on the relayed link");
-  }
-  if (old.dialled() != link.dialled() && stood < limits::kHandshakeTime)
-    return make_error(ErrorCode::kBusy, "both dialled at once; the other connection is used");
-  return {};
-}
-
 // A second connection of a peer whose link is up.
 Status Transport::admit_beside(Peer& peer, Link& link, const Hello& hello) {
   Link& old = *peer.link;
   const bool same_life = old.remote().session == hello.session;
-  if (same_life && options_.self < peer.id) SHOAL_TRY(may_follow(old, link));
+  if (same_life && options_.self < peer.id) SHOAL_TRY(may_follow(old, link, loop_.now()));
   const Error cause = same_life ? make_error(ErrorCode::kUnreachable, "the other end connected anew")
                                 : make_error(ErrorCode::kStale, "session " + short_name(old.remote().session) +
                                                                     " was followed by " + short_name(hello.session));
@@ -223,12 +218,15 @@ void Transport::on_link_open(Link& link) {
   --peer.greeting;
   peer.link = &link;
   peer.attempt_reported = true;
-  if (link.relayed())
-    seek_direct_at(peer, loop_.now());
+  peer.direct_again = loop_.now();
+  if (link.stats().relayed)
+    post([this, id = peer.id] {
+      if (Peer* const still = find(id)) seek_direct(*still);
+    });
   else
     peer.direct_pause.reset();
   log_debug("link to peer ", short_name(peer.id), link.dialled() ? " (dialled" : " (accepted",
-            link.relayed() ? " over a relay)" : ")");
+            link.stats().relayed ? " over a relay)" : ")");
   if (listener_) listener_->on_link_up(link.remote());
 }
 
@@ -248,7 +246,7 @@ void Transport::on_link_failed(Link& link, const Error& cause) {
     lose(link, cause);
   } else {
     --peer.greeting;
-    if (!peer.link && !pending(peer)) attempt_failed(peer, cause);
+    if (!peer.link && !peer.pending()) attempt_failed(peer, cause);
   }
   discard(link, true);
 }
@@ -297,12 +295,12 @@ Result<TransferId> Transport::send(const PeerId& id, Message message, std::vecto
   if (!reaches(id)) {
     return make_error(ErrorCode::kUnreachable, "no link to peer " + short_name(id) + ", no address and no relay");
   }
-  if (!peer->link && !pending(*peer)) {
+  if (!peer->link && !peer->pending()) {
     if (const Duration pause = peer->plan.retry_at() - loop_.now(); pause > Duration::zero()) {
       return make_error(ErrorCode::kUnreachable, "peer " + short_name(id) + " could not be reached; next attempt in " +
                                                      std::to_string(pause / 1ms) + " ms");
     }
-    start_dialling(*peer);
+    dial(id);
   }
   SHOAL_ASSIGN(const TransferId transfer, peer->outbox.push(message, std::move(frames)));
   peer->attempt_reported = peer->link != nullptr;
@@ -360,7 +358,7 @@ std::optional<Remote> Transport::remote(const PeerId& id) const {
 
 bool Transport::reaches(const PeerId& id) const {
   const Peer* peer = find(id);
-  return peer && (peer->link || pending(*peer) || peer->plan.reachable());
+  return peer && (peer->link || peer->pending() || peer->plan.reachable());
 }
 
 bool Transport::needs_relay(const PeerId& id) const {

@@ -111,7 +111,8 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
     TimePoint direct_again{};      // while its link goes over a relay: when a direct one is tried
     Session session;               // newest seen
     std::vector<Session> retired;  // older ones
-    bool by_relay() const { return link != nullptr && link->relayed(); }
+    bool pending() const { return dialling != 0 || greeting > 0; }
+    bool by_relay() const { return link != nullptr && link->stats().relayed; }
   };
 
   // Wire::Listener
@@ -129,16 +130,11 @@ class Transport final : public Links, private Wire::Listener, private Link::Owne
 
   Peer* find(const PeerId& peer) const;
   Peer* find_or_make(const PeerId& peer);  // null: the book is full
-  bool pending(const Peer& peer) const { return peer.dialling != 0 || peer.greeting > 0; }
-  void start_dialling(Peer& peer);
   // Dials beside its relayed link, and again in pauses that double for as long as the link is one.
   void seek_direct(Peer& peer);
-  void seek_direct_at(Peer& peer, TimePoint time);
   void dial_next(Peer& peer);
-  void dial_over(ConnectionId connection, const Error& cause);
   void attempt_failed(Peer& peer, const Error& cause);
   Status admit_beside(Peer& peer, Link& link, const Hello& hello);
-  Status may_follow(const Link& old, const Link& link) const;  // in one life of the peer; asked where we choose
   // The link is not used any more.
   void lose(Link& link, const Error& cause);
   void report_down(const Remote& remote, std::vector<TransferId> transfers, const Error& cause);
