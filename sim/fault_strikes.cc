@@ -207,7 +207,7 @@ std::vector<std::size_t> FaultStrikes::heal_core() {
   const bool all = best.size() < swarm_.options().stages;
   for (Active& a : active_) {
     if (of_relay(a.fault.kind)) {
-      if (swarm_.options().home_launch || swarm_.options().unreachable >= 1) a.until = swarm_.loop().now();
+      if (swarm_.options().reach.home_launch || swarm_.options().reach.unreachable >= 1) a.until = swarm_.loop().now();
       continue;
     }
     const bool harms_core = of_a_pair(a.fault.kind) ? core.contains(a.fault.who) && core.contains(a.fault.other)
@@ -315,14 +315,15 @@ void FaultStrikes::apply_relay() {
   SimRelay* relay = swarm_.network().relays().at(at);
   if (relay == nullptr) return;
   bool dead = false, silent = false, stalled = false;
-  double rate = swarm_.options().relay_bytes_per_second;
+  double rate = swarm_.options().reach.relay_bytes_per_second;
   for (const auto& [fault, until] : active_) {
     if (fault.kind == FaultKind::kRelayDeath) dead = true, silent = !by_reset(fault);
     stalled |= fault.kind == FaultKind::kRelayStall;
     if (fault.kind == FaultKind::kRelaySlow) rate = std::min(rate, fault.strength);
   }
   if (dead && relay->lives()) swarm_.network().relays().end(at, silent);
-  if (!dead && (swarm_.options().home_launch || swarm_.launch() != nullptr)) swarm_.begin_relay();
+  if (!dead && (swarm_.options().reach.home_launch || swarm_.launch() != nullptr))
+    begin_relay(swarm_.network(), swarm_.options());
   relay->set_stalled(stalled);
   relay->set_rate(rate);
 }

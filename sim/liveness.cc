@@ -160,7 +160,7 @@ std::optional<StageId> stage_out_of_reach(const Swarm& swarm) {
   for (const auto& process : swarm.peers())
     if (process->alive && !process->finished && process->wish && swarm.network().nats().of(process->address).dialable())
       dialable.insert(*process->wish);
-  for (std::uint16_t stage = 0; swarm.options().unreachable > 0 && stage < swarm.options().stages; ++stage)
+  for (std::uint16_t stage = 0; swarm.options().reach.unreachable > 0 && stage < swarm.options().stages; ++stage)
     if (!dialable.contains(StageId(stage))) return StageId(stage);
   return std::nullopt;
 }

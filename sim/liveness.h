@@ -13,7 +13,7 @@ namespace shoal {
 inline constexpr std::uint64_t kLiveMicrobatches = 10;
 inline constexpr Duration kLiveWithin = 60s;
 // Only while each stage has a peer that can be dialled, or the run's relay lives: a stage without either is expected to
-// serve nobody. None: there is no such stage, or nothing was said of reach (SwarmOptions::unreachable).
+// serve nobody. None: there is no such stage, or nothing was said of reach (SwarmReach::unreachable).
 std::optional<StageId> stage_out_of_reach(const Swarm& swarm);
 
 // One line for everybody who waits: the launching process (its window, stages without a server), rounds that are open

@@ -95,9 +95,9 @@ ScenarioResult run_seed(const Arguments& a, std::uint64_t seed) {
   options.dht = true;
   options.standby = a.standby;
   options.unlike = a.unlike;
-  options.unreachable = a.unreachable;
-  options.home_launch = a.home_launch;
-  if (a.unreachable > 0 || a.home_launch) options.relay_bytes_per_second = kSimRelayBytesPerSecond;
+  options.reach.unreachable = a.unreachable;
+  options.reach.home_launch = a.home_launch;
+  if (a.unreachable > 0 || a.home_launch) options.reach.relay_bytes_per_second = kSimRelayBytesPerSecond;
   if (seed % kTightEvery == 0) make_tight(options);
   if (seed % kDeltasEvery == 0) options.deltas = exact_deltas();
   if (seed % kEstimatesEvery == 0) options.config.data.validate_every = 1;

@@ -155,9 +155,8 @@ Swarm::Swarm(SwarmOptions options)
       run_key_(key_of(options_.seed ^ 0xa07)),
       samples_(make_samples(options_.config, rng_.fork("text"))) {
   network_.set_default_shape(options_.shape);
-  network_.relays().set_listed(
-      run_key_.id(), [this](const PeerId& caller, const PeerId& callee) { return may_be_joined(caller, callee); });
-  if (options_.home_launch) network_.nats().set(kSimLaunchAddress, sim_home("launch's home", "192.168.1.2:1"));
+  network_.relays().set_listed(run_key_.id(), joined_by_list(*this));
+  if (options_.reach.home_launch) network_.nats().set(kSimLaunchAddress, sim_home("launch's home", "192.168.1.2:1"));
   disk_.set_sync_delay(40ms);  // a slow disk: what left before the log was durable shows
   SHOAL_CHECK(start_launch(false).ok());
   for (std::uint16_t replica = 0; replica < options_.replicas; ++replica)
@@ -180,8 +179,8 @@ Status Swarm::start_launch(bool resume, std::optional<RunLock> lock) {
   SimHost& host = network_.add_host(kSimLaunchAddress, options_.shape);
   const auto& admitted = options_.config.admission.keys;  // empty: open
   launch_wire_ = network_.make_wire(run_key_.id(), kSimLaunchAddress, {admitted.begin(), admitted.end()});
-  begin_relay();
-  if (options_.home_launch) launch_wire_->be_called_at({relay_of(options_)});
+  begin_relay(network_, options_);
+  if (options_.reach.home_launch) launch_wire_->be_called_at({relay_of(options_)});
   storage_ = std::make_unique<SimStorage>(host.loop(), disk_);
   if (!lock) {
     SHOAL_ASSIGN(lock, RunLock::take(*storage_, kRunFolder, "launch"));
@@ -197,8 +196,8 @@ Status Swarm::start_launch(bool resume, std::optional<RunLock> lock) {
                         .key = run_key_,
                         .folder = kRunFolder,
                         .resume = resume,
-                        .whereabouts = {{launch_contact()}},
-                        .relays = relays(),
+                        .whereabouts = {{launch_contact(options_)}},
+                        .relays = relays_of(options_),
                         .save = options_.save,
                         .round_budget = options_.round_budget,
                         .log_bytes_max = options_.log_bytes.max,
@@ -303,7 +302,7 @@ std::size_t Swarm::add_peer() {
   const SimNat nat = nat_of(options_, index);
   process.told = nat.inner.empty() ? process.address : nat.inner;
   if (!nat.dialable()) network_.nats().set(process.address, nat);
-  if (options_.unreachable > 0) process.wish = StageId(static_cast<std::uint16_t>(index % options_.stages));
+  if (options_.reach.unreachable > 0) process.wish = StageId(static_cast<std::uint16_t>(index % options_.stages));
   start_peer(process);
   return index;
 }
@@ -326,7 +325,7 @@ void Swarm::start_peer(HostedPeer& process) {
   }
   PeerOptions options{.key = process.key,
                       .run = RunId{run_key_.id().bytes},
-                      .authority = {{launch_contact()}},
+                      .authority = {{launch_contact(options_)}},
                       .whereabouts = {{process.told}},
                       .wish = process.wish,
                       .device = "simulated",

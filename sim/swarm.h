@@ -26,14 +26,8 @@ struct SwarmLogBytes {
   std::size_t max = kLogBytesMax, compact = kLogCompactBytes;
 };
 
-struct SwarmOptions {
-  std::uint64_t seed = 1;
-  std::uint16_t stages = 3;
-  std::uint16_t replicas = 2;
-  RunConfig config;  // integer executor; see small_config()
-  SimPace pace;
-  double unlike = 1;  // each peer's machine takes so much longer than `pace`, drawn between 1 and this
-  SimHostShape shape;
+// Which share of the peers can be dialled, and the relay for the rest.
+struct SwarmReach {
   // So many of the peers of each stage, rounded, cannot be dialled; one can unless it is 1. Peers name their stage
   // then.
   double unreachable = 0;
@@ -42,6 +36,17 @@ struct SwarmOptions {
   // The launching process is at a home where nobody dials it: it is called at the relay, which the ticket names.
   // REQUIRES: a relay.
   bool home_launch = false;
+};
+
+struct SwarmOptions {
+  std::uint64_t seed = 1;
+  std::uint16_t stages = 3;
+  std::uint16_t replicas = 2;
+  RunConfig config;  // integer executor; see small_config()
+  SimPace pace;
+  double unlike = 1;  // each peer's machine takes so much longer than `pace`, drawn between 1 and this
+  SimHostShape shape;
+  SwarmReach reach;
   Duration round_budget{0};            // 0 = as [sync] says
   std::size_t credits = 16;            // of every peer
   PeerDirectory* directory = nullptr;  // of every peer; borrowed
@@ -67,6 +72,10 @@ struct SwarmOptions {
 inline constexpr const char* kSimLaunchAddress = "launch:1";
 // Where the run's relay listens: as part of the launching process, or on a host of its own where that is at home.
 Address relay_of(const SwarmOptions& options);
+std::vector<RelayPlace> relays_of(const SwarmOptions& options);  // that the run names
+Address launch_contact(const SwarmOptions& options);             // where the ticket says that it is
+// Where the options have one that does not live: it begins.
+void begin_relay(SimNetwork& network, const SwarmOptions& options);
 inline constexpr double kSimRelayBytesPerSecond = 10e6 / 8;  // what `shoal launch` gives away unasked
 
 // A run of the integer executor, small enough for hundreds of seeds. Swarm(SwarmOptions{.config = small_config(...)})
@@ -103,8 +112,6 @@ class Swarm {
   void add_standby();          // on the launching process's machine, with which it dies
   void stop_launch() { launch_->stop("stopped by Ctrl-C"); }
   void cut(std::size_t a, std::size_t b);  // their connections break
-  // Where the options have one that does not live: it begins.
-  void begin_relay();
 
   // ---- running ----
   void run_for(Duration duration) { loop_.run_for(duration); }
@@ -179,10 +186,6 @@ class Swarm {
   void take_turn(HostedStandby& process, RunLock lock);
   void end_launch_process(bool silent);  // `silent`: peers hear nothing, not even that its connections ended
   std::unique_ptr<PeerDirectory> make_directory(EventLoop& loop);
-  Address launch_contact() const;  // where the ticket says that it is
-  std::vector<RelayPlace> relays() const;
-  // By the newest list that the relay was told of.
-  bool may_be_joined(const PeerId& caller, const PeerId& callee);
 
   SwarmOptions options_;
   SimLoop loop_;
@@ -203,7 +206,6 @@ class Swarm {
   std::vector<std::unique_ptr<HostedPeer>> peers_;
   std::vector<std::unique_ptr<HostedStandby>> standbys_;
   std::uint64_t takeovers_ = 0;
-  std::set<PeerId> on_list_;  // peers, by the newest list
   std::vector<SimEvent> all_events_;
   std::optional<RunSummary> summary_;
   std::optional<Error> launch_error_;
@@ -215,5 +217,7 @@ class Swarm {
 
 // What a peer is behind while its reach is neither lost nor won.
 SimNat nat_of(const SwarmOptions& options, std::size_t index);
+// Whether the run's relay joins (caller, callee): by the newest list that it was told of. `swarm` is borrowed.
+std::function<bool(const PeerId&, const PeerId&)> joined_by_list(const Swarm& swarm);
 
 }  // namespace shoal

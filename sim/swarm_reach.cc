@@ -1,5 +1,6 @@
 // Which processes of a swarm cannot be dialled, behind what they are, and the relay that joins them.
 #include <cmath>
+#include <set>
 
 #include "sim/swarm.h"
 
@@ -10,8 +11,9 @@ namespace {
 constexpr double kAtHomeShare = 0.7, kResetsShare = 0.3;
 
 std::size_t unreachable_replicas(const SwarmOptions& options) {
-  const std::size_t most = options.unreachable < 1 ? options.replicas - 1u : options.replicas;
-  return std::min<std::size_t>(most, static_cast<std::size_t>(std::lround(options.unreachable * options.replicas)));
+  const std::size_t most = options.reach.unreachable < 1 ? options.replicas - 1u : options.replicas;
+  return std::min<std::size_t>(most,
+                               static_cast<std::size_t>(std::lround(options.reach.unreachable * options.replicas)));
 }
 
 // The last replicas of each stage.
@@ -41,32 +43,37 @@ SimNat nat_of(const SwarmOptions& options, std::size_t index) {
 }
 
 // The list takes no names.
-Address relay_of(const SwarmOptions& options) { return options.home_launch ? "203.0.113.9:443" : "203.0.113.1:443"; }
-
-Address Swarm::launch_contact() const {
-  return options_.home_launch ? "via/" + relay_of(options_) : Address(kSimLaunchAddress);
+Address relay_of(const SwarmOptions& options) {
+  return options.reach.home_launch ? "203.0.113.9:443" : "203.0.113.1:443";
 }
 
-std::vector<RelayPlace> Swarm::relays() const {
-  if (options_.relay_bytes_per_second <= 0) return {};
-  return {{relay_of(options_), static_cast<std::uint32_t>(options_.relay_bytes_per_second * 8 / 1000)}};
+std::vector<RelayPlace> relays_of(const SwarmOptions& options) {
+  if (options.reach.relay_bytes_per_second <= 0) return {};
+  return {{relay_of(options), static_cast<std::uint32_t>(options.reach.relay_bytes_per_second * 8 / 1000)}};
 }
 
-void Swarm::begin_relay() {
-  const Address at = relay_of(options_);
-  const SimRelay* relay = network_.relays().at(at);
-  if (options_.relay_bytes_per_second <= 0 || (relay && relay->lives())) return;
-  network_.relays().add(at, options_.home_launch ? "relay:1" : kSimLaunchAddress, options_.relay_bytes_per_second);
+Address launch_contact(const SwarmOptions& options) {
+  return options.reach.home_launch ? "via/" + relay_of(options) : Address(kSimLaunchAddress);
 }
 
-bool Swarm::may_be_joined(const PeerId& caller, const PeerId& callee) {
-  if (launch_ != nullptr) {
-    on_list_.clear();
-    for (const StageMembers& stage : launch_->authority().members().stages)
-      for (const Member& member : stage.members) on_list_.insert(member.peer);
-  }
-  const PeerId& launch = run_key_.id();
-  return callee == launch || (on_list_.contains(callee) && (caller == launch || on_list_.contains(caller)));
+void begin_relay(SimNetwork& network, const SwarmOptions& options) {
+  const Address at = relay_of(options);
+  const SimRelay* relay = network.relays().at(at);
+  const SwarmReach& reach = options.reach;
+  if (reach.relay_bytes_per_second <= 0 || (relay && relay->lives())) return;
+  network.relays().add(at, reach.home_launch ? "relay:1" : kSimLaunchAddress, reach.relay_bytes_per_second);
+}
+
+std::function<bool(const PeerId&, const PeerId&)> joined_by_list(const Swarm& swarm) {
+  return [&swarm, on_list = std::set<PeerId>()](const PeerId& caller, const PeerId& callee) mutable {
+    if (swarm.launch() != nullptr) {
+      on_list.clear();
+      for (const StageMembers& stage : swarm.launch()->authority().members().stages)
+        for (const Member& member : stage.members) on_list.insert(member.peer);
+    }
+    const PeerId& launch = swarm.run_key().id();
+    return callee == launch || (on_list.contains(callee) && (caller == launch || on_list.contains(caller)));
+  };
 }
 
 }  // namespace shoal

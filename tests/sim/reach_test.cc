@@ -17,7 +17,7 @@ namespace {
 SwarmOptions reach_options(RuleId rule, std::uint64_t seed, std::uint64_t microbatches, double unreachable = 0) {
   SwarmOptions options;
   options.seed = seed;
-  options.unreachable = unreachable;
+  options.reach.unreachable = unreachable;
   options.config = small_config(rule, options.stages, microbatches);
   return options;
 }

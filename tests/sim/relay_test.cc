@@ -11,8 +11,8 @@ namespace {
 
 SwarmOptions relay_options(RuleId rule, std::uint64_t microbatches, double unreachable) {
   SwarmOptions options;
-  options.unreachable = unreachable;
-  options.relay_bytes_per_second = kSimRelayBytesPerSecond;
+  options.reach.unreachable = unreachable;
+  options.reach.relay_bytes_per_second = kSimRelayBytesPerSecond;
   options.config = small_config(rule, options.stages, microbatches);
   return options;
 }
@@ -61,7 +61,7 @@ TEST_F(RelayTest, ASwarmThatNobodyCanDialTakesPartInRoundsAndEnds) {
 TEST_F(RelayTest, ARunIsLaunchedFromHomeAndItsRelayCarriesWordsAlone) {
   for (const double unreachable : {0.0, 0.6}) {
     SwarmOptions options = relay_options(RuleId::kDiloco, 1'000'000, unreachable);
-    options.home_launch = true;
+    options.reach.home_launch = true;
     options.dht = true;
     Swarm swarm(std::move(options));
     std::uint64_t bulk = 0;
@@ -80,7 +80,7 @@ TEST_F(RelayTest, ARunIsLaunchedFromHomeAndItsRelayCarriesWordsAlone) {
 
 TEST_F(RelayTest, ALaunchAtHomeComesBackAndSoDoesItsRelay) {
   SwarmOptions options = relay_options(RuleId::kDiloco, 1'000'000, 0);
-  options.home_launch = true;
+  options.reach.home_launch = true;
   Swarm swarm(std::move(options));
   swarm.run_for(10s);
   swarm.kill_launch_process();
@@ -90,7 +90,7 @@ TEST_F(RelayTest, ALaunchAtHomeComesBackAndSoDoesItsRelay) {
   for (const bool silent : {false, true}) {
     swarm.network().relays().end(relay_of(swarm.options()), silent);
     swarm.run_for(3s);
-    swarm.begin_relay();
+    begin_relay(swarm.network(), swarm.options());
     const std::uint64_t before = swarm.launch()->book().committed();
     swarm.run_for(30s);
     EXPECT_GT(swarm.launch()->book().committed(), before + 10);
@@ -109,7 +109,7 @@ TEST_F(RelayTest, RelaysThatDieStallAndSlowDownBreakNothing) {
     const RuleId rule = seed % 2 == 0 ? RuleId::kDiloco : RuleId::kAllreduce;
     SwarmOptions options = relay_options(rule, 100'000, seed % 3 == 0 ? 1 : 0.6);
     options.seed = seed;
-    options.home_launch = seed > 3;
+    options.reach.home_launch = seed > 3;
     const ScenarioResult result = run_scenario(std::move(options), relays);
     EXPECT_EQ(first_broken(result.broken), "") << "seed " << seed;
     total.add(result);
