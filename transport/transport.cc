@@ -255,6 +255,10 @@ void Transport::lose(Link& link, const Error& cause) {
   Peer& peer = *find(link.peer());
   peer.link = nullptr;
   peer.outbox.clear();
+  if (peer.dialling != 0) {  // beside the link: now in its place
+    peer.plan.add_relays();
+    peer.attempt_reported = false;
+  }
   if (loop_.now() - link.since() < limits::kHandshakeTime) {
     peer.plan.failed(loop_.now());
   } else {

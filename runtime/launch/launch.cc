@@ -136,8 +136,6 @@ void Launch::begin() {
                                                          *authority_, *transport_, [this] { return summary(); }},
                                   blake2b_256(as_bytes(manifest_.body)));
   if (book().ended()) return end_->begin(*trainer_, *transport_);
-  if (const Status on_list = authority_->set_relays(options_.relays); !on_list.ok())
-    owner_.on_warning("no relay is told to members: " + on_list.error().message);
   for (const std::string& warning : split_warnings(options_.config)) owner_.on_warning(warning);
   if (const auto warning = price_warning(options_.config)) owner_.on_warning(*warning);
   if (const auto warning = codec_warning(options_.config)) owner_.on_warning(*warning);

@@ -175,6 +175,17 @@ TEST_F(RelayBookTest, StrangersArePacedByTheirAddress) {
   EXPECT_EQ(call(11, peer(200), kOpen, kStart, "192.0.2.2"), RelayVerdict::kJoined);
 }
 
+TEST_F(RelayBookTest, StrangersFromManyAddressesTakeNothingOfMembers) {
+  serve(2);
+  std::size_t joined = 0;
+  for (RelayConnection i = 0; i < 200; ++i) {
+    joined += call(1000 + i, peer(150), kOpen, kStart, "192.0.2." + std::to_string(i)) == RelayVerdict::kJoined ? 1 : 0;
+    book.gone(1000 + i, kStart);
+  }
+  EXPECT_EQ(joined, static_cast<std::size_t>(kStrangersBurst));
+  EXPECT_EQ(call(11, peer(1), kOpen), RelayVerdict::kJoined);
+}
+
 TEST_F(RelayBookTest, LanesOfOneMemberOfStrangersAndOfAllAreBounded) {
   serve(40);
   TimePoint now = kStart;
@@ -198,8 +209,8 @@ TEST_F(RelayBookTest, LanesOfOneMemberOfStrangersAndOfAllAreBounded) {
   EXPECT_EQ(strangers, kRelayStrangerLanesMax);
   EXPECT_EQ(calls(21, kOpen), RelayVerdict::kJoined);  // a member is none of them
   std::size_t lanes = kRelayStrangerLanesMax + kRelayLanesPerMemberMax + 1;
-  for (std::uint8_t i = 34; i <= 40 && lanes < kRelayLanesMax; ++i)
-    for (std::size_t j = 0; j < kRelayLanesPerMemberMax && lanes < kRelayLanesMax; ++j, ++lanes)
+  for (std::uint8_t i = 34; i <= 45 && lanes < kRelayLanesPerRunMax; ++i)
+    for (std::size_t j = 0; j < kRelayLanesPerMemberMax && lanes < kRelayLanesPerRunMax; ++j, ++lanes)
       EXPECT_EQ(calls(i, kOpen), RelayVerdict::kJoined);
   EXPECT_EQ(calls(2, kOpen), RelayVerdict::kTooMany);
 }

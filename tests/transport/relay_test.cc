@@ -265,6 +265,20 @@ TEST_F(RelayTest, GarbageEndsItsConnectionAlone) {
   EXPECT_TRUE(is_relay_ping(callee.hear(kRelayPingBytes)));
 }
 
+TEST_F(RelayTest, WhoPingsWithoutEndIsRefusedAndOthersAreServed) {
+  Dialled flood(*relay), home(*relay), caller(*relay), callee(*relay);
+  ASSERT_EQ(register_at(flood, a), RelayVerdict::kJoined);
+  std::vector<std::uint8_t> pings;
+  for (int i = 0; i < 1000; ++i) {
+    const Bytes ping = pack_relay_ping();
+    pings.insert(pings.end(), ping.data(), ping.data() + ping.size());
+  }
+  flood.say(pings);
+  EXPECT_TRUE(until([&](const RelayStats&) { return given(RelayVerdict::kRate) == 1; }));
+  ASSERT_EQ(register_at(home, b), RelayVerdict::kJoined);
+  join(home, caller, callee);
+}
+
 TEST_F(RelayTest, WhereAnEndStallsTheOtherIsNotReadAnyMore) {
   Dialled home(*relay), caller(*relay), callee(*relay), caller2(*relay), callee2(*relay);
   ASSERT_EQ(register_at(home, b), RelayVerdict::kJoined);

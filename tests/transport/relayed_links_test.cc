@@ -125,6 +125,20 @@ TEST_F(RelayedLinksTest, WhileSomethingIsUnderWayTheRelayedLinkStaysForTenSecond
   EXPECT_FALSE(relayed(0) || relayed(1));
 }
 
+// A network that swallows what is no relay's: a direct attempt is always under way while the relay fails.
+TEST_F(RelayedLinksTest, WhereTheRelayedLinkIsLostDuringADirectAttemptTheRelayIsDialledBehindIt) {
+  begin();
+  lab.network().nats().set(host(0), sim_firewall());
+  meet_over_relay();
+  learn(0, {{host(1)}, Reach::kDirect, {kRelay}});
+  lab.run_for(1s);  // the attempt is under way
+  ASSERT_EQ(end[0].log.ups.size(), 1u);
+  lab.network().relays().end(kRelay);
+  lab.network().relays().add(kRelay, "relay:1", 0);
+  ASSERT_TRUE(lab.run_until([&] { return end[0].log.ups.size() == 2; }, limits::kDialTime + 1s));
+  EXPECT_TRUE(relayed(0));
+}
+
 TEST_F(RelayedLinksTest, ARelayedLinkNeverTakesThePlaceOfADirectOne) {
   begin();
   open_up();

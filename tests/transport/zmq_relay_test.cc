@@ -269,6 +269,21 @@ TEST(BytePipeTest, WhereAnEndReadsNothingTheOtherIsReadNoMoreAndAllComesInOrder)
   EXPECT_TRUE(heard == sent);
 }
 
+// Its connection to us is over, and nobody reads what it sent.
+TEST(BytePipeTest, AnEndThatIsGoneIsNoticedThoughWhatItSaidWaitsHere) {
+  PipeBetween between;
+  const std::string portion(4096, 'p');
+  while (::send(between.left.get(), portion.data(), portion.size(), MSG_NOSIGNAL) == ssize_t{4096})
+    ASSERT_TRUE(between.pipe->turn(between.now));
+  EXPECT_EQ(between.pipe->waits()[0].events, static_cast<std::uint32_t>(EPOLLRDHUP));
+  EXPECT_EQ(between.pipe->due(), TimePoint::max());
+  between.left = Descriptor();
+  ASSERT_TRUE(between.pipe->turn(between.now));
+  EXPECT_EQ(between.pipe->waits()[0].events, 0u) << "else it would be told again and again";
+  EXPECT_EQ(between.pipe->due(), between.now + BytePipe::kLastBytes);
+  EXPECT_FALSE(between.pipe->turn(between.now + BytePipe::kLastBytes));
+}
+
 TEST(CallingPipeTest, AnotherProcessThatComesToTheDoorIsNotLetIn) {
   ScriptedRelay relay;
   const KeyPair caller = KeyPair::generate(), callee = KeyPair::generate();

@@ -63,9 +63,10 @@ RelayBook::Registered RelayBook::register_home(RelayConnection connection, const
 }
 
 RelayVerdict RelayBook::room_for(const RelayCall& call, bool on_list, const std::string& party) const {
-  std::size_t of_caller = 0, of_callee = 0, strangers = 0, of_party = 0;
+  std::size_t of_run = 0, of_caller = 0, of_callee = 0, strangers = 0, of_party = 0;
   for (const auto& [connection, line] : lines_) {
     if (line.run == call.run) {
+      ++of_run;
       of_caller += line.caller == call.caller || line.callee == call.caller ? 1 : 0;
       of_callee += line.caller == call.callee || line.callee == call.callee ? 1 : 0;
     }
@@ -73,7 +74,8 @@ RelayVerdict RelayBook::room_for(const RelayCall& call, bool on_list, const std:
     of_party += !line.on_list && line.party == party ? 1 : 0;
   }
   const PeerId& open = runs_.at(call.run).open;
-  const bool full = lines_.size() >= kRelayLanesMax || (of_caller >= kRelayLanesPerMemberMax && call.caller != open) ||
+  const bool full = lines_.size() >= kRelayLanesMax || of_run >= kRelayLanesPerRunMax ||
+                    (of_caller >= kRelayLanesPerMemberMax && call.caller != open) ||
                     (of_callee >= kRelayLanesPerMemberMax && call.callee != open) ||
                     (!on_list && (strangers >= kRelayStrangerLanesMax || of_party >= kRelayStrangerLanesPerPartyMax));
   return full ? RelayVerdict::kTooMany : RelayVerdict::kJoined;
@@ -97,7 +99,7 @@ RelayBook::Called RelayBook::call(RelayConnection connection, const RelayCall& c
   if (verdict != RelayVerdict::kJoined) return {verdict};
   const Run& run = runs_.at(call.run);
   const bool on_list = run.lists(call.caller);
-  AddressPace& callees = call.callee == run.open ? open_callees_ : callees_;
+  AddressPace& callees = !on_list ? strangers_ : call.callee == run.open ? open_callees_ : callees_;
   // Keys cost a stranger nothing: its address counts. A caller that comes too often takes nothing of the callee's.
   if (!pairs_.take(text_of(call.callee) + (on_list ? text_of(call.caller) : party), now) ||
       !callees.take(text_of(call.callee), now))

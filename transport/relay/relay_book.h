@@ -24,15 +24,16 @@ inline constexpr std::size_t kRelayRunsMax = 8, kRelayRunsPerPartyMax = 4;
 inline constexpr std::size_t kRelayHomesMax = 256;  // of a run
 // Calls that wait are some too. Where nobody can be dialled, a member needs lanes to the launching process, to its
 // stage and to both neighbouring ones: with fewer the last two that need each other would never meet.
-inline constexpr std::size_t kRelayLanesMax = 512, kRelayLanesPerMemberMax = 64;
+inline constexpr std::size_t kRelayLanesMax = 1024, kRelayLanesPerRunMax = 512, kRelayLanesPerMemberMax = 64;
 // Lanes of callers that are not on the list: they call the run's own key alone.
 inline constexpr std::size_t kRelayStrangerLanesMax = 64, kRelayStrangerLanesPerPartyMax = 16;
 inline constexpr Duration kRelayAnswerTime = 5s;      // from a call to its answer
 inline constexpr Duration kRelayRunGrace = 60s;       // a run is kept without the connection that told of it
 inline constexpr std::size_t kRelayNamesKept = 4096;  // of calls, which come once
-// A second, and at once: calls of a callee; of the one that strangers may call; of a caller to a callee.
-inline constexpr double kCalleePace = 8, kCalleeBurst = 16, kOpenPace = 64, kOpenBurst = 128, kPairPace = 2,
-                        kPairBurst = 8;
+// A second, and at once: calls of a callee; of the one that strangers may call, by members and by strangers, which are
+// fewer than its desk answers (limits::kCallsPerSecond); of a caller to a callee.
+inline constexpr double kCalleePace = 8, kCalleeBurst = 16, kOpenPace = 64, kOpenBurst = 128, kStrangersPace = 16,
+                        kStrangersBurst = 64, kPairPace = 2, kPairBurst = 8;
 
 class RelayBook {
  public:
@@ -105,7 +106,8 @@ class RelayBook {
   std::map<RelayConnection, RelayConnection> answerers_;  // answerer -> caller
   std::set<RelayToken> names_;
   std::deque<RelayToken> names_in_order_;
-  AddressPace callees_{kCalleePace, kCalleeBurst}, open_callees_{kOpenPace, kOpenBurst}, pairs_{kPairPace, kPairBurst};
+  AddressPace callees_{kCalleePace, kCalleeBurst}, open_callees_{kOpenPace, kOpenBurst},
+      strangers_{kStrangersPace, kStrangersBurst}, pairs_{kPairPace, kPairBurst};
 };
 
 }  // namespace shoal

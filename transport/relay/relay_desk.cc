@@ -84,6 +84,7 @@ bool RelayDesk::on_word(RelayConnection id, Connection& c, TimePoint now) {
     case Stage::kTold:
       c.heard_at = now;
       if (is_relay_ping(c.socket.heard())) {
+        if (!c.pings.take(now)) return refuse(id, RelayVerdict::kRate, now);
         c.socket.await(kRelayPingBytes);
         return true;
       }
@@ -220,8 +221,8 @@ std::optional<TimePoint> RelayDesk::carry(TimePoint now) {
 void RelayDesk::carry_turn(const ByteShares::Turn& turn, TimePoint now) {
   Connection& caller = connections_.at(turn.flow);
   Connection& answerer = connections_.at(caller.other);
-  callers_turn_ = !callers_turn_;
-  const bool calls = may_carry(caller) && (callers_turn_ || !may_carry(answerer));
+  caller.first = !caller.first;
+  const bool calls = may_carry(caller) && (caller.first || !may_carry(answerer));
   Connection& from = calls ? caller : answerer;
   if (!may_carry(from)) return shares_.rest(turn.flow);
   const std::size_t most = std::min(turn.bytes_max, scratch_.size());

@@ -55,14 +55,15 @@ class RelayDesk {
     RelayNonce nonce{};
     PeerId open{};  // of a run
     std::optional<Epoch> epoch{};
-    TokenBucket lists{kListsPerSecond, kListsBurst};
+    TokenBucket lists{kListsPerSecond, kListsBurst}, pings{kPingsPerSecond, kPingsBurst};
     TimePoint heard_at{}, pinged_at{};  // registered
     TimePoint until{};                  // kEnding
     // kJoined
     RelayConnection other = 0, flow = 0;  // flow: the caller, by which the shares know the two
     Lane lane = Lane::kControl;
+    bool first = false;  // of the caller: whether its direction is looked at first in the next turn
   };
-  static constexpr double kListsPerSecond = 32, kListsBurst = 128;
+  static constexpr double kListsPerSecond = 32, kListsBurst = 128, kPingsPerSecond = 1, kPingsBurst = 8;
   static bool is_registered(const Connection& c) { return c.stage >= Stage::kHome && c.stage <= Stage::kList; }
 
   void advance(RelayConnection id, TimePoint now);
@@ -91,7 +92,6 @@ class RelayDesk {
   AddressPace arrivals_;
   RelayBook book_;
   ByteShares shares_;
-  bool callers_turn_ = false;          // which direction of a lane is looked at first
   std::vector<std::uint8_t> scratch_;  // of a turn
   RelayStats stats_;
 };

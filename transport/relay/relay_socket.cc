@@ -72,6 +72,8 @@ bool RelaySocket::say_held() {
   if (sent < 0) return would_wait();
   said_ += static_cast<std::size_t>(sent);
   if (!holds()) std::vector<std::uint8_t>().swap(held_), said_ = 0;
+  if (said_ >= kRelayHeldBytes)
+    held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(said_)), said_ = 0;
   return true;
 }
 

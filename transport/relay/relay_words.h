@@ -4,7 +4,7 @@
 // Relays):
 //
 //   register  run, key      <- nonce       signature of home_text()   <- verdict   then calls come, pings go both ways
-//   run       the same by the run's key    of run_text()              <- verdict   then the PeerId that strangers may
+//   run       the same by the run's key    of home_text()             <- verdict   then the PeerId that strangers may
 //             call, and each new signed member list; pings go both ways
 //   call      run, callee, caller, token, signature of call_text()    <- verdict   then raw bytes
 //   answer    token                                                   <- verdict   then raw bytes

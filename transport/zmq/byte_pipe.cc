@@ -1,5 +1,6 @@
 #include "transport/zmq/byte_pipe.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -8,13 +9,21 @@
 namespace shoal {
 namespace {
 constexpr int kReadsPerTurn = 8;  // of one way: other pipes wait
+bool has_hung_up(int socket) {
+  pollfd asked{socket, POLLRDHUP, 0};
+  return ::poll(&asked, 1, 0) > 0 && (asked.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
 bool not_now() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 }  // namespace
 
 bool BytePipe::turn(TimePoint now) {
   if (!move(0) || !move(1)) return false;
-  if (ways_[0].told && ways_[1].told) return false;
-  if ((ways_[0].said_all || ways_[1].said_all) && over_by_ == TimePoint::max()) over_by_ = now + kLastBytes;
+  if (ways_[0].over && ways_[1].over) return false;
+  for (std::size_t end = 0; end < 2; ++end) {
+    Way& way = ways_[end];
+    way.hung_up = way.over || (way.holds() && has_hung_up(ends_[end].get()));
+    if (way.hung_up && over_by_ == TimePoint::max()) over_by_ = now + kLastBytes;
+  }
   return now < over_by_;
 }
 
@@ -28,17 +37,16 @@ bool BytePipe::move(std::size_t from) {
       if (sent < 0) return not_now();
       way.passed += static_cast<std::size_t>(sent);
       if (way.holds()) return true;
-      way = {{}, 0, way.said_all, way.told};
+      way = Way();
     }
-    if (way.said_all) {
-      if (!way.told) ::shutdown(sink, SHUT_WR);
-      way.told = true;
-      return true;
-    }
+    if (way.over) return true;
     const ssize_t got = ::recv(source, fresh.data(), fresh.size(), 0);
     if (got < 0) return not_now();
-    way.said_all = got == 0;
-    if (got == 0) continue;
+    if (got == 0) {
+      ::shutdown(sink, SHUT_WR);
+      way.over = true;
+      return true;
+    }
     const ssize_t sent = ::send(sink, fresh.data(), static_cast<std::size_t>(got), MSG_NOSIGNAL);
     if (sent < 0 && !not_now()) return false;
     if (sent < got) way.held.assign(fresh.data() + std::max<ssize_t>(sent, 0), fresh.data() + got);
@@ -50,7 +58,9 @@ SocketWaits BytePipe::waits() const {
   SocketWaits waits;
   for (std::size_t end = 0; end < 2; ++end) {
     waits[end].fd = ends_[end].get();
-    if (!ways_[end].said_all && !ways_[end].holds()) waits[end].events |= EPOLLIN;
+    const Way& way = ways_[end];
+    if (!way.over && !way.holds()) waits[end].events |= EPOLLIN;
+    if (way.holds() && !way.hung_up) waits[end].events |= EPOLLRDHUP;  // its bytes wait here, its end is not read
     if (ways_[1 - end].holds()) waits[end].events |= EPOLLOUT;
   }
   return waits;

@@ -25,7 +25,8 @@ class BytePipe {
   struct Way {
     std::vector<std::uint8_t> held;
     std::size_t passed = 0;  // of those
-    bool said_all = false, told = false;
+    bool over = false;       // its end said all it had, and that is handed on
+    bool hung_up = false;    // the same, though what it said waits here
     bool holds() const { return passed < held.size(); }
   };
   bool move(std::size_t from);  // false: a socket failed

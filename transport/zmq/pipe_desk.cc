@@ -148,7 +148,9 @@ void PipeDesk::wait_for(PipeId id, Running& running) {
     epoll_event event{wanted.events, {.u64 = id}};
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wanted.fd, &event) == 0) continue;
     log_warning("a way over a relay is given up: the system watches no more sockets for this user");
-    return end(id);
+    const auto is_it = [id](const auto& post) { return post.second == id; };
+    if (std::ranges::none_of(posts_, is_it)) end(id);  // a registration begins anew where it hears nothing
+    return;
   }
 }
 
@@ -163,7 +165,8 @@ Errand* PipeDesk::find(PipeId id) {
 }
 
 void PipeDesk::take_call(const HostPort& relay, const RelayIncoming& incoming) {
-  if (called_.size() >= called_max_ || !pace_.take(now_))
+  TokenBucket& pace = paces_.try_emplace(relay.text(), limits::kCallsPerSecond, limits::kCallsBurst).first->second;
+  if (called_.size() >= called_max_ || !pace.take(now_))
     return log_debug("a call at ", relay.text(), " is one too many");
   const PipeId id = next_id_++;
   called_.insert(id);

@@ -82,7 +82,7 @@ class PipeDesk {
   std::map<std::pair<RelayKind, std::string>, PipeId> posts_;  // by kind and relay
   std::set<PipeId> called_;
   Listeners listeners_;
-  TokenBucket pace_{limits::kCallsPerSecond, limits::kCallsBurst};
+  std::map<std::string, TokenBucket> paces_;  // of calls, by relay
   bool stopping_ = false;
   TimePoint now_{};
 };

@@ -64,6 +64,9 @@ Status RelayPost::take_word(TimePoint now) {
     }
     SHOAL_ASSIGN(const RelayIncoming incoming, parse_relay_incoming(heard));
     on_call_(incoming);
+  } else {  // it stood for a while
+    told_.clear();
+    pause_.reset();
   }
   silent_at_ = now + kRelaySilenceMax;
   talk_->forget();
@@ -75,8 +78,6 @@ Status RelayPost::take_verdict() {
   SHOAL_ASSIGN(const RelayVerdict verdict, parse_relay_verdict(talk_->heard()));
   if (verdict != RelayVerdict::kJoined) return make_error(ErrorCode::kUnreachable, std::string(name_of(verdict)));
   log_info("relay ", relay_.text(), ": ", what(), " stands");
-  told_.clear();
-  pause_.reset();
   stage_ = Stage::kStands;
   if (home_.kind != RelayKind::kRun) return Status::success();
   talk_->say(key_.id().bytes);

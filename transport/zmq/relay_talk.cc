@@ -18,10 +18,12 @@ Result<RelayTalk> RelayTalk::begin(const HostPort& relay) {
   SHOAL_ASSIGN(talk.socket_, dial(relay));
   // As on the lanes themselves: routers on the way forget what is silent.
   const int socket = talk.socket_.get(), yes = 1, idle_s = limits::kKeepaliveIdle / 1s, times = 4;
+  const unsigned unacknowledged_ms = 30'000;  // or a window that stays shut
   ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &idle_s, sizeof idle_s);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, sizeof unacknowledged_ms);
   return talk;
 }
 
