@@ -55,8 +55,8 @@ TEST(LiveRelayTest, WithoutARelayAMachineThatNobodyDialsIsToldSo) {
   end_in_order(swarm, {"a", "b"});
 }
 
-// Its own addresses are in no ticket. A peer that meets it over the relay hears them and dials it, where it can: here it
-// can, and is dialled back then.
+// Its own addresses are in no ticket. A peer that meets it over the relay hears them and dials it, where it can: here
+// it can, and is dialled back then.
 TEST(LiveRelayTest, ARunIsLaunchedFromWhereNobodyDialsOverARelayElsewhere) {
   Processes swarm;
   swarm.start("relay", {"relay", "--listen", "127.0.0.1:0"});
