@@ -3,21 +3,18 @@
 
 #include <gmock/gmock.h>
 
-#include "common/log.h"
 #include "runtime/generate/local_text.h"
 #include "sim/swarm.h"
 #include "stages/integer_executor.h"
+#include "tests/quiet_log.h"
 
 namespace shoal {
 namespace {
 
 using testing::HasSubstr;
 
-class ReaderTest : public testing::Test {
+class ReaderTest : public Quiet<testing::Test> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-
   static SwarmOptions options() {
     SwarmOptions options;
     options.config = small_config(RuleId::kDiloco, options.stages, 1'000'000);

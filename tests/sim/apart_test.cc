@@ -3,18 +3,14 @@
 
 #include <algorithm>
 
-#include "common/log.h"
 #include "sim/checkers.h"
+#include "tests/quiet_log.h"
 #include "tests/sim/swarm_words.h"
 
 namespace shoal {
 namespace {
 
-class ApartTest : public testing::TestWithParam<RuleId> {
- protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-};
+class ApartTest : public Quiet<testing::TestWithParam<RuleId>> {};
 
 TEST_P(ApartTest, OfThreeReplicasTwoThatNeverMeetBringTheirWorkToEveryRoundAndItCountsOnce) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/log.h"
+#include "tests/quiet_log.h"
 
 namespace shoal {
 namespace {
@@ -11,10 +11,8 @@ namespace {
 constexpr ArenaRole kHeld[] = {ArenaRole::kAnchor, ArenaRole::kCurrent, ArenaRole::kAccumulatorA,
                                ArenaRole::kAccumulatorB};
 
-class CheckersTest : public testing::TestWithParam<RuleId> {
+class CheckersTest : public Quiet<testing::TestWithParam<RuleId>> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
   static SwarmOptions options() {
     SwarmOptions result;
     result.config = small_config(GetParam(), result.stages, 400);

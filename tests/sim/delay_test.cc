@@ -1,21 +1,18 @@
 // How late gradients are in whole swarms, as the peers' event lines say it, against what the order of their lines says.
 #include <gtest/gtest.h>
 
-#include "common/log.h"
 #include "events/audit/audit.h"
 #include "events/lost_causes.h"
 #include "runtime/launch/delay_watch.h"
 #include "sim/checkers.h"
 #include "sim/swarm.h"
+#include "tests/quiet_log.h"
 
 namespace shoal {
 namespace {
 
-class DelayTest : public testing::Test {
+class DelayTest : public Quiet<testing::Test> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-
   // Three stages of one replica; windows of one microbatch, so that graphs are dropped and computed again.
   static SwarmOptions options(RuleId rule) {
     SwarmOptions options;

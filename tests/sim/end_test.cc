@@ -4,19 +4,16 @@
 
 #include <algorithm>
 
-#include "common/log.h"
 #include "dht/record.h"
 #include "sim/checkers.h"
+#include "tests/quiet_log.h"
 #include "tests/sim/stranger.h"
 
 namespace shoal {
 namespace {
 
-class EndTest : public testing::Test {
+class EndTest : public Quiet<testing::Test> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-
   static SwarmOptions options(std::uint64_t microbatches) {
     SwarmOptions options;
     options.stages = 2;

@@ -6,6 +6,7 @@
 #include "sim/fault_strikes.h"
 #include "sim/liveness.h"
 #include "sim/scenario.h"
+#include "tests/quiet_log.h"
 
 namespace shoal {
 namespace {
@@ -21,11 +22,7 @@ SwarmOptions options_for(RuleId rule, std::uint64_t seed) {
   return options;
 }
 
-class FaultPlanTest : public testing::Test {
- protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-};
+class FaultPlanTest : public Quiet<testing::Test> {};
 
 TEST_F(FaultPlanTest, ATableRowStandsForEveryKind) {
   ASSERT_EQ(fault_table().size(), static_cast<std::size_t>(FaultKind::kCount));

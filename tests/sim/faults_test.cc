@@ -4,6 +4,7 @@
 #include "common/log.h"
 #include "sim/liveness.h"
 #include "sim/scenario.h"
+#include "tests/quiet_log.h"
 
 namespace shoal {
 namespace {
@@ -35,11 +36,7 @@ std::string told(const ScenarioResult& result) {
   return text;
 }
 
-class FaultsTest : public testing::TestWithParam<Batch> {
- protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-};
+class FaultsTest : public Quiet<testing::TestWithParam<Batch>> {};
 
 constexpr std::uint64_t kSeeds = 40;  // a batch; five batches a rule
 

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "common/log.h"
 #include "sim/checkers.h"
 #include "sim/swarm.h"
 #include "stages/integer_executor.h"
 #include "tests/common/scratch_folder.h"
+#include "tests/quiet_log.h"
 
 namespace shoal {
 namespace {
@@ -28,11 +28,8 @@ class Numbers final : public WeightSource {
   bool damaged = false, gone = false;
 };
 
-class FirstWeightsTest : public testing::Test {
+class FirstWeightsTest : public Quiet<testing::Test> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-
   // With many inner steps no round comes before the run's end.
   SwarmOptions options(std::uint64_t inner_steps = 4) {
     SwarmOptions options;

@@ -2,8 +2,8 @@
 // does.
 #include <gtest/gtest.h>
 
-#include "common/log.h"
 #include "sim/scenario.h"
+#include "tests/quiet_log.h"
 
 namespace shoal {
 namespace {
@@ -15,11 +15,7 @@ struct FoundSeed {
   double lasting = 0;
 };
 
-class FoundSeedsTest : public testing::TestWithParam<FoundSeed> {
- protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-};
+class FoundSeedsTest : public Quiet<testing::TestWithParam<FoundSeed>> {};
 
 TEST_P(FoundSeedsTest, BreaksNoRule) {
   SwarmOptions options;

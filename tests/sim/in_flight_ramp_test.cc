@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
-#include "common/log.h"
 #include "sim/checkers.h"
 #include "stages/integer_executor.h"
+#include "tests/quiet_log.h"
 
 namespace shoal {
 namespace {
@@ -50,11 +50,7 @@ std::uint64_t allowed(const RunConfig& config, std::uint64_t committed) {
   return flight_limits(config).at(committed * config.targets_per_microbatch());
 }
 
-class InFlightRampTest : public testing::Test {
- protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-};
+class InFlightRampTest : public Quiet<testing::Test> {};
 
 TEST_F(InFlightRampTest, SoManyAreOpenAsTheRampAllowsAndAllOfThemAtItsEnd) {
   const SwarmOptions options = ramped();

@@ -1,21 +1,18 @@
 // A joiner whose fetch takes longer than many rounds gets in, whatever becomes of those it fetches from.
 #include <gtest/gtest.h>
 
-#include "common/log.h"
 #include "sim/checkers.h"
 #include "sim/swarm.h"
 #include "stages/paced_executor.h"
+#include "tests/quiet_log.h"
 
 namespace shoal {
 namespace {
 
 constexpr std::size_t kFloats = 2u << 20;  // 8 MiB an array: 16 MiB of state under diloco, 24 under allreduce
 
-class JoiningTest : public testing::TestWithParam<RuleId> {
+class JoiningTest : public Quiet<testing::TestWithParam<RuleId>> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-
   // One stage; a round takes about a second.
   static SwarmOptions options(std::uint16_t replicas) {
     SwarmOptions options;

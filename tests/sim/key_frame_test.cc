@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <set>
 
-#include "common/log.h"
 #include "sim/checkers.h"
 #include "sim/difference_codec.h"
 #include "sim/liveness.h"
 #include "sim/swarm.h"
+#include "tests/quiet_log.h"
 
 namespace shoal {
 namespace {
@@ -55,10 +55,8 @@ BaseCounters bases_of(Swarm& swarm) {
   return all;
 }
 
-class KeyFrameTest : public testing::TestWithParam<RuleId> {
+class KeyFrameTest : public Quiet<testing::TestWithParam<RuleId>> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
   static constexpr std::uint64_t kBoundaries = 2, kSamples = 58;  // training samples of the simulated text
 };
 

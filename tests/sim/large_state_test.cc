@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "common/bulk_bytes.h"
-#include "common/log.h"
 #include "sim/checkers.h"
 #include "sim/swarm.h"
 #include "stages/paced_executor.h"
+#include "tests/quiet_log.h"
 
 namespace shoal {
 namespace {
@@ -15,11 +15,8 @@ constexpr std::uint64_t kStateMebibytes = 40;  // of one array: above kLargeByte
 constexpr std::uint64_t kCallbackBytesMax = kBulkBytesMax;
 static_assert(kCallbackBytesMax < (kStateMebibytes << 20) / 3, "less than a part of a round");
 
-class LargeStateTest : public testing::TestWithParam<RuleId> {
+class LargeStateTest : public Quiet<testing::TestWithParam<RuleId>> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-
   static SwarmOptions options() {
     SwarmOptions options;
     options.stages = 1;

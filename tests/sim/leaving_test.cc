@@ -1,18 +1,15 @@
 // Peers that go: with work under way, together, and while they are about to join again.
 #include <gtest/gtest.h>
 
-#include "common/log.h"
 #include "sim/checkers.h"
 #include "sim/swarm.h"
+#include "tests/quiet_log.h"
 
 namespace shoal {
 namespace {
 
-class LeavingTest : public testing::Test {
+class LeavingTest : public Quiet<testing::Test> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-
   static SwarmOptions options(std::uint16_t stages, std::uint16_t replicas, std::uint64_t microbatches = 100'000) {
     SwarmOptions options;
     options.stages = stages;

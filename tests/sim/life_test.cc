@@ -2,19 +2,16 @@
 #include <gtest/gtest.h>
 
 #include "authority/patience.h"
-#include "common/log.h"
 #include "events/audit/audit.h"
 #include "sim/swarm.h"
 #include "stages/integer_executor.h"
+#include "tests/quiet_log.h"
 
 namespace shoal {
 namespace {
 
-class LifeTest : public testing::Test {
+class LifeTest : public Quiet<testing::Test> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-
   static SwarmOptions options() {
     SwarmOptions options;
     options.stages = 1;

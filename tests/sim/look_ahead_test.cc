@@ -1,8 +1,8 @@
 // With which look-ahead the peers of a swarm make their inner steps, and which number a joiner's first one has.
 #include <gtest/gtest.h>
 
-#include "common/log.h"
 #include "sim/swarm.h"
+#include "tests/quiet_log.h"
 #include "tests/stages/step_recorder.h"
 
 namespace shoal {
@@ -10,11 +10,8 @@ namespace {
 
 using Steps = std::vector<InnerStep>;
 
-class LookAheadSwarmTest : public testing::Test {
+class LookAheadSwarmTest : public Quiet<testing::Test> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-
   SwarmOptions options() {
     SwarmOptions options;
     options.stages = 2;

@@ -1,10 +1,10 @@
 // Peers that move to where the run is weakest: in order, whatever becomes of them on the way.
 #include <gtest/gtest.h>
 
-#include "common/log.h"
 #include "sim/checkers.h"
 #include "sim/swarm.h"
 #include "stages/integer_executor.h"
+#include "tests/quiet_log.h"
 #include "tests/sim/swarm_words.h"
 
 namespace shoal {
@@ -12,11 +12,8 @@ namespace {
 
 constexpr SimPace kFast{.forward = 60ms, .backward = 120ms}, kSlow{.forward = 240ms, .backward = 480ms};
 
-class MovingTest : public testing::TestWithParam<RuleId> {
+class MovingTest : public Quiet<testing::TestWithParam<RuleId>> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-
   static SwarmOptions options(std::uint64_t seed = 1) {
     SwarmOptions options;
     options.seed = seed;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "common/log.h"
 #include "sim/checkers.h"
+#include "tests/quiet_log.h"
 #include "tests/sim/swarm_words.h"
 
 namespace shoal {
@@ -21,11 +21,7 @@ SwarmOptions one_peer_a_stage() {
   return options;
 }
 
-class ParkedTest : public testing::Test {
- protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-};
+class ParkedTest : public Quiet<testing::Test> {};
 
 // Its only peer is fenced, and holds the only copy of the stage's state: it comes back with it.
 TEST_F(ParkedTest, WhenTheOnlyHolderOfAStageIsFrozenTheRunWaitsForItAndGoesOn) {

@@ -1,9 +1,9 @@
 // Peers that pause: in order, out of order, as the last that have a stage's state, and at any moment.
 #include <gtest/gtest.h>
 
-#include "common/log.h"
 #include "sim/checkers.h"
 #include "sim/swarm.h"
+#include "tests/quiet_log.h"
 #include "tests/sim/swarm_words.h"
 
 namespace shoal {
@@ -11,11 +11,8 @@ namespace {
 
 constexpr Duration kFree = 2s;  // after the word the device is free
 
-class PausingTest : public testing::TestWithParam<RuleId> {
+class PausingTest : public Quiet<testing::TestWithParam<RuleId>> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-
   static SwarmOptions options(std::uint16_t stages, std::uint16_t replicas, std::uint64_t seed = 1) {
     SwarmOptions options;
     options.seed = seed;

@@ -8,6 +8,7 @@
 #include "sim/checkers.h"
 #include "sim/liveness.h"
 #include "sim/scenario.h"
+#include "tests/quiet_log.h"
 #include "tests/sim/lying_wire.h"
 #include "tests/sim/swarm_words.h"
 
@@ -22,10 +23,8 @@ SwarmOptions reach_options(RuleId rule, std::uint64_t seed, std::uint64_t microb
   return options;
 }
 
-class ReachTest : public testing::Test {
+class ReachTest : public Quiet<testing::Test> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
   static bool serves(const Swarm& swarm, std::size_t peer) {
     return swarm.peers()[peer]->peer->report().phase == PeerPhase::kServing;
   }

@@ -1,9 +1,9 @@
 // Swarms whose relay joins members that nobody can dial, and launching processes at home.
 #include <gtest/gtest.h>
 
-#include "common/log.h"
 #include "sim/checkers.h"
 #include "sim/scenario.h"
+#include "tests/quiet_log.h"
 #include "tests/sim/swarm_words.h"
 
 namespace shoal {
@@ -17,10 +17,8 @@ SwarmOptions relay_options(RuleId rule, std::uint64_t microbatches, double unrea
   return options;
 }
 
-class RelayTest : public testing::Test {
+class RelayTest : public Quiet<testing::Test> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
   static SimRelay& relay(Swarm& swarm) { return *swarm.network().relays().at(relay_of(swarm.options())); }
   static void expect_whole(Swarm& swarm) {
     EXPECT_EQ(first_broken(check_end(swarm)), "");

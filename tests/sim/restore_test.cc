@@ -3,20 +3,17 @@
 
 #include <algorithm>
 
-#include "common/log.h"
 #include "events/audit/audit.h"
 #include "sim/checkers.h"
 #include "sim/scenario.h"
+#include "tests/quiet_log.h"
 #include "tests/sim/swarm_words.h"
 
 namespace shoal {
 namespace {
 
-class RestoreTest : public testing::TestWithParam<RuleId> {
+class RestoreTest : public Quiet<testing::TestWithParam<RuleId>> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-
   SwarmOptions with_checkpoints(std::uint64_t microbatches, std::uint16_t replicas = 1) {
     SwarmOptions options;
     options.stages = 2;

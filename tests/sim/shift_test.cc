@@ -2,20 +2,17 @@
 // once.
 #include <gtest/gtest.h>
 
-#include "common/log.h"
 #include "sim/checkers.h"
 #include "sim/swarm.h"
 #include "stages/integer_executor.h"
+#include "tests/quiet_log.h"
 
 namespace shoal {
 namespace {
 
 // One stage of three replicas whose rounds wait two seconds for a member. The one at index 0 is made to miss one.
-class ShiftTest : public testing::Test {
+class ShiftTest : public Quiet<testing::Test> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-
   static SwarmOptions options(std::uint64_t microbatches = 400) {
     SwarmOptions options;
     options.stages = 1;

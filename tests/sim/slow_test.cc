@@ -1,9 +1,9 @@
 // A slow disk at the launching process and devices whose jobs take minutes slow a run; they end no session.
 #include <gtest/gtest.h>
 
-#include "common/log.h"
 #include "sim/checkers.h"
 #include "sim/swarm.h"
+#include "tests/quiet_log.h"
 #include "tests/sim/swarm_words.h"
 
 namespace shoal {
@@ -19,11 +19,7 @@ SwarmOptions slow_options(RuleId rule, std::uint16_t stages, std::uint64_t micro
 
 bool said(const Swarm& swarm, const std::string& text) { return told(swarm, text) > 0; }
 
-class QuietLog : public testing::Test {
- protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-};
+class QuietLog : public Quiet<testing::Test> {};
 
 // ---- the disk ----
 class SlowDiskTest : public QuietLog, public testing::WithParamInterface<RuleId> {};

@@ -3,18 +3,15 @@
 
 #include <gtest/gtest.h>
 
-#include "common/log.h"
 #include "sim/checkers.h"
+#include "tests/quiet_log.h"
 #include "tests/sim/swarm_words.h"
 
 namespace shoal {
 namespace {
 
-class StandbyTest : public testing::TestWithParam<RuleId> {
+class StandbyTest : public Quiet<testing::TestWithParam<RuleId>> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-
   static SwarmOptions options(std::uint64_t microbatches, std::uint64_t seed = 1) {
     SwarmOptions options;
     options.seed = seed;

@@ -1,18 +1,15 @@
 // What a stranger sees of a swarm while it trains, while it is parked and when it has ended.
 #include <gtest/gtest.h>
 
-#include "common/log.h"
 #include "dht/inspect.h"
 #include "sim/swarm.h"
+#include "tests/quiet_log.h"
 
 namespace shoal {
 namespace {
 
-class StandingSwarmTest : public testing::Test {
+class StandingSwarmTest : public Quiet<testing::Test> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-
   static SwarmOptions options() {
     SwarmOptions options;
     options.stages = 2;

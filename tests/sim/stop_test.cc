@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "common/log.h"
 #include "events/audit/audit.h"
 #include "events/lost_causes.h"
 #include "sim/checkers.h"
 #include "stages/integer_executor.h"
+#include "tests/quiet_log.h"
 #include "tests/sim/swarm_words.h"
 
 namespace shoal {
@@ -17,11 +17,8 @@ namespace {
 constexpr Duration kStopPatience = 30s;  // LaunchOptions' own
 constexpr Duration kLastSteps = 5s;      // fencing, two logs, END
 
-class StopTest : public testing::TestWithParam<RuleId> {
+class StopTest : public Quiet<testing::TestWithParam<RuleId>> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-
   static SwarmOptions options(bool save = false) {
     SwarmOptions options;
     options.config = small_config(GetParam(), options.stages, 100'000);

@@ -5,19 +5,15 @@
 
 #include <algorithm>
 
-#include "common/log.h"
 #include "events/audit/audit.h"
 #include "sim/checkers.h"
+#include "tests/quiet_log.h"
 #include "tests/sim/swarm_words.h"
 
 namespace shoal {
 namespace {
 
-class StrandedSimTest : public testing::Test {
- protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-};
+class StrandedSimTest : public Quiet<testing::Test> {};
 
 SwarmOptions options_for(RuleId rule, std::uint16_t stages, std::uint16_t replicas, std::uint64_t microbatches) {
   SwarmOptions options;

@@ -2,8 +2,8 @@
 // a second one out; once the peers have heard the second one, they let the first one's session in no more.
 #include <gtest/gtest.h>
 
-#include "common/log.h"
 #include "sim/checkers.h"
+#include "tests/quiet_log.h"
 #include "tests/sim/stranger.h"
 
 namespace shoal {
@@ -17,11 +17,8 @@ class Nobody final : public LaunchOwner {
   void on_finished(const RunSummary&, std::optional<Error>) override {}
 };
 
-class TakeoverTest : public testing::Test {
+class TakeoverTest : public Quiet<testing::Test> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-
   static SwarmOptions options() {
     SwarmOptions options;
     options.config = small_config(RuleId::kDiloco, options.stages, 100'000);

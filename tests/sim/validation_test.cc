@@ -7,11 +7,11 @@
 #include <numeric>
 #include <set>
 
-#include "common/log.h"
 #include "sim/checkers.h"
 #include "sim/swarm.h"
 #include "stages/integer_executor.h"
 #include "state/state_image.h"
+#include "tests/quiet_log.h"
 
 namespace shoal {
 namespace {
@@ -53,11 +53,8 @@ double anchor_sum(const Bytes& image) {
   return std::accumulate(anchor.begin(), anchor.end(), 0.0);
 }
 
-class ValidationTest : public testing::TestWithParam<RuleId> {
+class ValidationTest : public Quiet<testing::TestWithParam<RuleId>> {
  protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-
   static SwarmOptions options(std::uint16_t replicas) {
     SwarmOptions options;
     options.stages = 2;

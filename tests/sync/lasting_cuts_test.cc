@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/log.h"
+#include "tests/quiet_log.h"
 #include "tests/sync/swarm.h"
 
 namespace shoal {
@@ -29,11 +30,7 @@ struct CutCase {
   bool both_ways;
 };
 
-class LastingCutTest : public testing::TestWithParam<CutCase> {
- protected:
-  void SetUp() override { set_log_level(LogLevel::kError); }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
-};
+class LastingCutTest : public Quiet<testing::TestWithParam<CutCase>> {};
 
 double secured_in(Swarm& swarm, Duration time) {
   const std::size_t before = swarm.secured.size();

@@ -36,7 +36,7 @@ struct RelayStats {
 
 class Relay {
  public:
-  // Port 0: any free one. ERRORS: kInput, kIo (the address; HINT).
+  // Port 0: any free one. ERRORS, with a HINT: kInput (no address), kBusy (the port is taken), kIo.
   static Result<std::unique_ptr<Relay>> start(const HostPort& listen, const RelayOptions& options);
   ~Relay();
   Relay(const Relay&) = delete;
