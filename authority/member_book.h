@@ -26,6 +26,13 @@ struct RoundTally {
   std::uint64_t faults = 0;      // sessions that were over without having left
   // By peer (Session::peer_tag) and stage: the entries that are in the stage's anchor.
   std::map<std::pair<std::uint64_t, StageId>, std::uint64_t> shares;
+  // By peer and stage, in this life of the process: rounds in which it was the last to agree, and how long it did so
+  // behind the one before.
+  struct Waits {
+    std::uint64_t rounds = 0;
+    Duration time{};
+  };
+  std::map<std::pair<std::uint64_t, StageId>, Waits> waits;
 
   void add(const RoundCommit& commit) {
     ++rounds;
@@ -78,6 +85,11 @@ class MemberBook {
   // ---- what rounds secured ----
   void note_commit(const RoundCommit& commit, const RecentCommits::TakenBack& taken);
   const RoundTally& tally() const { return tally_; }
+  void note_wait(StageId stage, const Session& waited_for, Duration time) {
+    RoundTally::Waits& waits = tally_.waits[{waited_for.peer_tag, stage}];
+    ++waits.rounds;
+    waits.time += time;
+  }
 
   // ---- the log ----
   void replay(const LogBase& record);

@@ -13,6 +13,7 @@ namespace shoal {
 
 struct RoundMember {
   std::optional<RoundReport> contributed, agreed;
+  TimePoint agreed_at{};
   bool failed = false;
   bool silent = false;  // named, and not heard by us either; or it brought nothing in time
   struct Waiting {
@@ -53,6 +54,8 @@ struct OpenRound {
   // word of a moment ago may have been followed by bytes.
   bool stalled(TimePoint now);
   RoundCommit commit_of(const Digest& digest) const;  // of what was contributed
+  // Of the members that agree: who did so last, and how long behind the one before. None: fewer than two do.
+  std::optional<std::pair<Session, Duration>> waited_for(const Digest& digest) const;
 
   RoundOpen open;
   std::optional<Step> step;

@@ -21,6 +21,18 @@ struct CallbackFigures {
   std::optional<std::uint64_t> computed_ms{};  // processor time of the one that used most
 };
 
+struct FramesByBase {
+  std::optional<std::uint64_t> deltas{}, keys{};  // activations sent as differences to a base; as key frames
+};
+
+// Of the rounds of a stage: by a member, since the line before; by the authority, of the one that it committed.
+struct RoundFigures {
+  std::optional<std::uint64_t> sent{};       // bytes of pieces and sums
+  std::optional<std::uint64_t> device_us{};  // that the device did nothing else
+  std::optional<Session> waited_for{};       // who said last what the commit needed
+  std::optional<std::uint64_t> waited_ms{};  // behind the one before
+};
+
 // What is not set is not written. The members are the fields of a line, in its order (events/event_schema.h).
 struct EventRecord {
   EventKind event;
@@ -57,7 +69,8 @@ struct EventRecord {
   // Bytes of the transport, and of those sent what went over relays; of frames of activations and gradients: as floats,
   // and as they were sent.
   std::optional<std::uint64_t> sent{}, received{}, relayed{}, fp32{}, payload{};
-  std::optional<std::uint64_t> deltas{}, keys{};  // activations sent as differences to a base; as key frames
+  FramesByBase bases{};
+  RoundFigures rounds{};
   CallbackFigures callbacks{};                    // of the process's loop
   std::optional<std::uint64_t> missing{};         // lines before this one that could not be written
   std::string level{};                            // of a start: which lines the session writes; empty: all

@@ -50,13 +50,18 @@ std::string figures_line(const RunView& view) {
   return line + " | " + short_number(view.targets_per_s()) + " tok/s";
 }
 
+std::string rounds_words(const RunView& view) {
+  const RunView::Bytes& bytes = view.bytes();
+  return bytes.rounds == 0 ? "" : ", rounds " + percent_text(bytes.rounds, bytes.sent) + " of the bytes";
+}
+
 std::string tokens_line(const RunView& view) {
   std::string line = "  " + short_number(view.targets());
   const std::uint64_t end = view.facts().end_targets;
-  if (end == 0) return line + " tokens";
+  if (end == 0) return line + " tokens" + rounds_words(view);
   line += " of " + short_number(end) + " tokens (" + percent_text(view.targets(), end) + ")";
   if (const auto left = view.left_s()) line += ", about " + clock_of(*left) + " left";
-  return line;
+  return line + rounds_words(view);
 }
 
 // Those that live first, then by stage.

@@ -56,6 +56,10 @@ const RunFigure kRows[] = {
     {[](V v) -> FigureValue { return v.bytes().up.per_second(v.now()); }, {.page = "/bytes/up_per_second"}},
     {[](V v) -> FigureValue { return v.bytes().down.per_second(v.now()); }, {.page = "/bytes/down_per_second"}},
     {[](V v) { return ratio(v.bytes().fp32, v.bytes().payload); }, {.page = "/bytes/codec_ratio"}},
+    {[](V v) -> FigureValue { return v.bytes().rounds; },
+     {.page = "/bytes/rounds", .metric = {"shoal_round_sent_bytes_total", "Bytes of rounds sent, by those whose events are here.", true}}},
+    {[](V v) -> FigureValue { return static_cast<double>(v.bytes().round_us) * 1e-6; },
+     {.page = "/rounds_device_s", .metric = {"shoal_round_device_seconds_total", "Seconds that rounds held devices of those whose events are here.", true}}},
     {[](V v) { return ratio(v.bytes().deltas, v.bytes().deltas + v.bytes().keys); }, {.page = "/bytes/base_hits"}},
 };
 // clang-format on

@@ -136,8 +136,10 @@ void RunView::take_bytes(const SeenEvent& event) {
   bytes_.received += received;
   bytes_.fp32 += r.fp32.value_or(0);
   bytes_.payload += r.payload.value_or(0);
-  bytes_.deltas += r.deltas.value_or(0);
-  bytes_.keys += r.keys.value_or(0);
+  bytes_.deltas += r.bases.deltas.value_or(0);
+  bytes_.keys += r.bases.keys.value_or(0);
+  bytes_.rounds += r.rounds.sent.value_or(0);
+  bytes_.round_us += r.rounds.device_us.value_or(0);
   bytes_.up.add(static_cast<double>(sent), event.time);
   bytes_.down.add(static_cast<double>(received), event.time);
   bytes_.of_peers = bytes_.of_peers || !event.of_trainer;

@@ -75,6 +75,7 @@ class RunView {
   };
   struct Bytes {
     std::uint64_t sent = 0, received = 0, fp32 = 0, payload = 0, deltas = 0, keys = 0;
+    std::uint64_t rounds = 0, round_us = 0;  // sent of pieces and sums; that rounds held devices
     Flow up{}, down{};
     bool of_peers = false;  // else of the launching process alone
   };

@@ -207,7 +207,7 @@ function drawWork() {
     return make("tr", "", ...cells);
   }));
   const b = run.moment.bytes;
-  $("bytes").textContent = `${b.of}: up ${short(b.up_per_second)}B/s, down ${short(b.down_per_second)}B/s, ${short(b.sent)}B sent` +
+  $("bytes").textContent = `${b.of}: up ${short(b.up_per_second)}B/s, down ${short(b.down_per_second)}B/s, ${short(b.sent)}B sent` + (b.rounds > 0 ? `, ${Math.round(100 * b.rounds / b.sent)} % by rounds` : "") +
     (b.codec_ratio === null ? "" : `; tensors ${b.codec_ratio.toFixed(1)} times smaller`) + (b.base_hits === null ? "" : `; ${Math.round(100 * b.base_hits)} % as differences`);
 }
 

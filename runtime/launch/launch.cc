@@ -227,6 +227,8 @@ RunSummary Launch::summary() const {
   result.taken_back = tally.taken_back;
   result.faults = tally.faults;
   for (const auto& [of, microbatches] : tally.shares) result.shares.push_back({of.first, of.second, microbatches});
+  for (const auto& [of, waits] : tally.waits)
+    result.waits.push_back({of.first, of.second, waits.rounds, seconds_of(waits.time)});
   for (const auto& [of, pairs] : book().lost().lines())
     result.losses.push_back({std::get<0>(of), std::get<1>(of), std::get<2>(of), pairs});
   result.run_targets = book().committed_targets();

@@ -54,6 +54,12 @@ std::string summary_json(const RunSummary& s, const RunConfig& config, bool inte
                              {"stage", loss.stage.value},
                              {"cause", loss.cause},
                              {"pairs", loss.pairs}});
+  out["waits"] = Json::array();
+  for (const PeerWaits& waits : s.waits)
+    out["waits"].push_back({{"peer", hex_of_word(waits.peer_tag)},
+                            {"stage", waits.stage.value},
+                            {"rounds", waits.rounds},
+                            {"seconds", waits.seconds}});
   out["refusals"] = Json::array();
   for (const auto& [of, passes] : s.refusals)
     out["refusals"].push_back({{"stage", of.first.value}, {"cause", of.second}, {"passes", passes}});

@@ -27,10 +27,19 @@ struct PeerLoss {
   std::uint64_t pairs = 0;
 };
 
+// Rounds of a stage in which a peer was the last to agree, and for how long together the others had done so.
+struct PeerWaits {
+  std::uint64_t peer_tag = 0;
+  StageId stage;
+  std::uint64_t rounds = 0;
+  double seconds = 0;
+};
+
 struct RunSummary : LaunchFigures {
   std::vector<Version> validation_versions;  // of the anchors that validation_loss is of, one a stage
   std::vector<PeerShare> shares;             // of the whole run
   std::vector<PeerLoss> losses;
+  std::vector<PeerWaits> waits;  // in this life of the process
   // Passes that failed, by stage and cause, in this life of the process.
   std::map<std::pair<StageId, std::string>, std::uint64_t> refusals;
   std::string reason;

@@ -261,9 +261,10 @@ void Peer::write_bytes() {
                     .fp32 = added.fp32,
                     .payload = added.payload};
   if (added.relayed > 0) bytes.relayed = added.relayed;
+  if (added.rounds > 0) bytes.rounds.sent = added.rounds;
+  if (added.round_us > 0) bytes.rounds.device_us = added.round_us;
   if (run_.config && run_.config->keeps_bases()) {
-    bytes.deltas = added.deltas;
-    bytes.keys = added.keys;
+    bytes.bases = {added.deltas, added.keys};
   }
   events_.write(bytes_event(std::move(bytes), longest));
 }

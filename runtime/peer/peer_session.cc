@@ -315,7 +315,9 @@ Traffic PeerSession::traffic() const {
           .fp32 = session.fp32_bytes,
           .payload = session.payload_bytes,
           .deltas = bases.deltas,
-          .keys = bases.keys};
+          .keys = bases.keys,
+          .rounds = session.round_bytes,
+          .round_us = session.round_us};
 }
 
 PeerFigures PeerSession::figures() const {

@@ -1,5 +1,5 @@
 #pragma once
-// Bytes of a peer over all its sessions, and how much of them stands in events already. Values.   Thread: any.
+// Bytes of a peer over all its sessions, the time that its rounds took, and how much of them stands in events already. Values.   Thread: any.
 #include <cstdint>
 #include <utility>
 
@@ -10,6 +10,8 @@ struct Traffic {
   std::uint64_t relayed = 0;             // of those sent, over relays
   std::uint64_t fp32 = 0, payload = 0;   // of activations and gradients that were encoded; of their frames
   std::uint64_t deltas = 0, keys = 0;    // activations sent as differences and as key frames, where an edge has bases
+  std::uint64_t rounds = 0;              // of those sent, pieces and sums of rounds
+  std::uint64_t round_us = 0;            // no bytes: for how long rounds held the device
 
   Traffic operator+(const Traffic& o) const {
     return {.sent = sent + o.sent,
@@ -18,7 +20,9 @@ struct Traffic {
             .fp32 = fp32 + o.fp32,
             .payload = payload + o.payload,
             .deltas = deltas + o.deltas,
-            .keys = keys + o.keys};
+            .keys = keys + o.keys,
+            .rounds = rounds + o.rounds,
+            .round_us = round_us + o.round_us};
   }
   Traffic operator-(const Traffic& o) const {
     return {.sent = sent - o.sent,
@@ -27,7 +31,9 @@ struct Traffic {
             .fp32 = fp32 - o.fp32,
             .payload = payload - o.payload,
             .deltas = deltas - o.deltas,
-            .keys = keys - o.keys};
+            .keys = keys - o.keys,
+            .rounds = rounds - o.rounds,
+            .round_us = round_us - o.round_us};
   }
   bool operator==(const Traffic&) const = default;
 };

@@ -45,6 +45,7 @@ class DeviceScheduler {
   Duration running() const { return state_ == State::kBusy ? worked(started_) : Duration::zero(); }
   // For the kind that is under way, or was last (JobTimes::longest); zero: nothing is known.
   Duration longest_of_kind() const { return times_.longest(task_); }
+  Duration of_rounds() const { return times_.of_rounds(); }
   // With what they starved:
   Duration last() const { return last_; }        // of the job that ended last
   Duration longest() const { return longest_; }  // of any kind

@@ -14,6 +14,7 @@ class JobTimes {
   // Texts teach nothing: one has a place, the next five hundred behind ten thousand others, as its reader likes.
   void note(WorkKind task, Duration took) {
     if (task == WorkKind::kText) return;
+    if (is_of_rounds(task)) of_rounds_ += took;
     Duration& longest = longest_[static_cast<std::size_t>(task)];
     longest = std::max({longest, took, Duration(1)});  // what took no time is measured too
   }
@@ -23,15 +24,21 @@ class JobTimes {
     const Duration own = longest_[static_cast<std::size_t>(task)];
     return own == Duration::zero() && follows_a_heavier(task) ? longest_of_any() : own;
   }
+  Duration of_rounds() const { return of_rounds_; }  // all of them together, the shift behind a round too
   Duration longest_of_any() const { return *std::max_element(longest_.begin(), longest_.end()); }
 
  private:
+  static constexpr bool is_of_rounds(WorkKind task) {
+    return task == WorkKind::kContribute || task == WorkKind::kPrepare || task == WorkKind::kCommit ||
+           task == WorkKind::kAbandon || task == WorkKind::kShift;
+  }
   // What takes back or hands over what another job made.
   static constexpr bool follows_a_heavier(WorkKind task) {
     return task == WorkKind::kUndo || task == WorkKind::kShift || task == WorkKind::kRelease ||
            task == WorkKind::kCommit || task == WorkKind::kAbandon || task == WorkKind::kDrop;
   }
   std::array<Duration, kWorkKinds> longest_{};
+  Duration of_rounds_{};
 };
 
 }  // namespace shoal

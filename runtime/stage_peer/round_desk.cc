@@ -137,8 +137,11 @@ void RoundDesk::send_to_authority(Message message) {
 }
 
 void RoundDesk::send_to_member(const Session& member, Message message, std::vector<Bytes> frames) {
+  std::uint64_t bytes = 0;
+  for (const Bytes& frame : frames) bytes += frame.size();
   if (const auto sent = neighbours_.send_to(member, std::move(message), std::move(frames)); !sent.ok())
-    log_debug("round part not sent: ", sent.error().message);
+    return log_debug("round part not sent: ", sent.error().message);
+  sent_bytes_ += bytes;
 }
 
 void RoundDesk::fell_behind(const RoundCommit& commit, bool secured, bool differs, const std::string& why) {

@@ -42,6 +42,7 @@ class RoundDesk final : private RoundHost {
   bool active() const { return round_.active(); }
   // No step waits and nothing was missed.
   bool quiet() const { return std::holds_alternative<std::monostate>(step_) && !behind(); }
+  std::uint64_t sent_bytes() const { return sent_bytes_; }  // frames of pieces and sums, to other members
   std::optional<Version> behind() const { return catch_up_.behind(); }
   // The anchor that the device has when it comes to a job that is asked for now: a commit that runs, or runs next, is
   // done by then.
@@ -102,6 +103,7 @@ class RoundDesk final : private RoundHost {
   std::optional<Version> committing_;                                     // the device is at it
   std::optional<RoundOpen> abandoned_;  // the device has not heard yet; the next round's step may wait behind it
   std::map<InboundFrames, RoundPart> parts_on_the_way_;
+  std::uint64_t sent_bytes_ = 0;
   Round round_;
 };
 

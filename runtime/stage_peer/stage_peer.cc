@@ -253,6 +253,8 @@ std::vector<RefusedMicrobatch> StagePeer::refused() {
 PeerFigures StagePeer::figures() const {
   PeerFigures figures = meters_.figures(ledger_.counters());
   figures.queue_seconds = ledger_.queue_ms() / 1000.0;
+  figures.round_bytes = rounds_.sent_bytes();
+  figures.round_us = static_cast<std::uint64_t>(device_.of_rounds() / 1us);
   return figures;
 }
 

@@ -159,7 +159,8 @@ TEST(AuditFilesTest, ALineIsReadAsItWasWritten) {
       R"("0000000000000001.0000000000000002#3"],"secured":{"0000000000000001.0000000000000002":[3,4],)"
       R"("0000000000000003.0000000000000004":[]},"members":16,"silent":"0000000000000011.0000000000000012",)"
       R"("state":"leaving","cause":"late","peer_name":"rack 3","loss":2.5,"targets":99,"delay_mean":1.3333333333333333,"delays":[33,0,66],)"
-      R"("settle_wait_ms":25,"sent":18446744073709551615,"received":20,"relayed":30,"fp32":21,"payload":22,"deltas":27,"keys":28,)"
+      R"("settle_wait_ms":25,"sent":18446744073709551615,"received":20,"relayed":30,"fp32":21,"payload":22,"deltas":27,"keys":28,"round_sent":31,"round_device_us":32,)"
+      R"("waited_for":"0000000000000013.0000000000000014","waited_ms":33,)"
       R"("longest_callback_ms":24,"callback":"Chunk","computed_ms":26,"missing":23,"level":"rounds"})"
       "\n";
   ReadEvent event{};

@@ -173,5 +173,15 @@ TEST_F(DeviceSchedulerTest, AJobUnderWayOutlivesTheSessionWithItsExecutor) {
   EXPECT_EQ(executor.use_count(), 1);
 }
 
+TEST_F(DeviceSchedulerTest, WhatRoundsHeldTheDeviceIsAddedUp) {
+  for (const WorkKind kind : {WorkKind::kForward, WorkKind::kContribute, WorkKind::kPrepare, WorkKind::kCommit,
+                              WorkKind::kShift, WorkKind::kWrite}) {
+    scheduler->run(kind, note("job"), note_after("job"));
+    clock.pass(10ms);
+    device.finish();
+  }
+  EXPECT_EQ(scheduler->of_rounds(), 40ms);
+}
+
 }  // namespace
 }  // namespace shoal
