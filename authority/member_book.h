@@ -15,6 +15,7 @@
 #include "authority/member_state.h"
 #include "authority/recent_commits.h"
 #include "common/event_loop.h"
+#include "events/event_record.h"
 #include "transport/links.h"
 
 namespace shoal {
@@ -85,10 +86,10 @@ class MemberBook {
   // ---- what rounds secured ----
   void note_commit(const RoundCommit& commit, const RecentCommits::TakenBack& taken);
   const RoundTally& tally() const { return tally_; }
-  void note_wait(StageId stage, const Session& waited_for, Duration time) {
-    RoundTally::Waits& waits = tally_.waits[{waited_for.peer_tag, stage}];
+  void note_wait(StageId stage, const LastToAgree& last) {
+    RoundTally::Waits& waits = tally_.waits[{last.session.peer_tag, stage}];
     ++waits.rounds;
-    waits.time += time;
+    waits.time += last.behind;
   }
 
   // ---- the log ----

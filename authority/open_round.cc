@@ -111,13 +111,13 @@ bool OpenRound::stalled(TimePoint now) {
   return false;
 }
 
-std::optional<std::pair<Session, Duration>> OpenRound::waited_for(const Digest& digest) const {
+std::optional<LastToAgree> OpenRound::last_to_agree(const Digest& digest) const {
   std::vector<std::pair<TimePoint, Session>> order;
   for (const auto& [session, member] : members)
     if (agrees_on(session, digest)) order.emplace_back(member.agreed_at, session);
   if (order.size() < 2) return std::nullopt;
   std::ranges::sort(order);
-  return std::pair(order.back().second, order.back().first - order[order.size() - 2].first);
+  return LastToAgree{order.back().second, order.back().first - order[order.size() - 2].first};
 }
 
 RoundCommit OpenRound::commit_of(const Digest& digest) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/event_loop.h"
+#include "events/event_record.h"
 #include "transport/messages.h"
 
 namespace shoal {
@@ -28,6 +29,11 @@ struct RoundMember {
   std::optional<Blame> blame;  // it failed and named that member: both answer us
   bool lacks_piece = false;    // its newest word: it waits for a piece of its own part, and makes no sum before
 
+  void agree(const RoundReport& report, TimePoint now) {  // its first word counts
+    if (agreed) return;
+    agreed = report;
+    agreed_at = now;
+  }
   bool decided() const { return agreed || failed; }
 };
 
@@ -54,8 +60,8 @@ struct OpenRound {
   // word of a moment ago may have been followed by bytes.
   bool stalled(TimePoint now);
   RoundCommit commit_of(const Digest& digest) const;  // of what was contributed
-  // Of the members that agree: who did so last, and how long behind the one before. None: fewer than two do.
-  std::optional<std::pair<Session, Duration>> waited_for(const Digest& digest) const;
+  // None: fewer than two members agree.
+  std::optional<LastToAgree> last_to_agree(const Digest& digest) const;
 
   RoundOpen open;
   std::optional<Step> step;

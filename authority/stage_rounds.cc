@@ -143,8 +143,7 @@ void StageRounds::on_report(const Remote& from, const RoundReport& report) {
       if (!member->contributed) member->contributed = report;
       break;
     case ReportKind::kAgreed:
-      if (!member->agreed) member->agreed_at = loop_.now();
-      if (!member->agreed) member->agreed = report;
+      member->agree(report, loop_.now());
       break;
     case ReportKind::kWaiting:
       if (!report.silent) return;  // for whom, it does not say
@@ -290,14 +289,11 @@ void StageRounds::commit(const Digest& digest) {
   if (round.open.last) last_.on_commit(loop_.now() + times_.to_fetch());
   times_.note_round(round.members.size(), round.open.owners.size(), loop_.now() - round.sent_at);
   blames_.on_commit(round, digest);
-  EventRecord event = event_of(commit);
-  if (const auto waited = round.waited_for(digest)) {
-    book_.note_wait(line_.stage, waited->first, waited->second);
-    event.rounds = {.waited_for = waited->first, .waited_ms = static_cast<std::uint64_t>(waited->second / 1ms)};
-  }
-  log_.decide(LogCommit{commit, port_.paths_logged()}, [this, commit, event, among = round.open.members] {
+  const auto late = round.last_to_agree(digest);
+  if (late) book_.note_wait(line_.stage, *late);
+  log_.decide(LogCommit{commit, port_.paths_logged()}, [this, commit, late, among = round.open.members] {
     line_.last_commit_sent = commit;
-    port_.write(event);
+    port_.write(event_of(commit, late));
     for (const auto& [session, member] : members()) restore_.send_commit(*member, commit);
     port_.on_round_commit(commit);
     release_leavers(among);

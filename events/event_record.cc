@@ -2,15 +2,17 @@
 
 namespace shoal {
 
-EventRecord event_of(const RoundCommit& commit) {
-  return {.event = EventKind::kRoundCommit,
-          .stage = commit.stage,
-          .round = commit.round,
-          .version = commit.version,
-          .digest = commit.digest,
-          .tag = commit.tag,
-          .step = commit.step,
-          .secured = commit.secured};
+EventRecord event_of(const RoundCommit& commit, const std::optional<LastToAgree>& last) {
+  EventRecord event = {.event = EventKind::kRoundCommit,
+                       .stage = commit.stage,
+                       .round = commit.round,
+                       .version = commit.version,
+                       .digest = commit.digest,
+                       .tag = commit.tag,
+                       .step = commit.step,
+                       .secured = commit.secured};
+  if (last) event.rounds = {.waited_for = last->session, .waited_ms = static_cast<std::uint64_t>(last->behind / 1ms)};
+  return event;
 }
 
 EventRecord restored_event(StageId stage, RoundId round, Version version, Version back_to, const Digest& digest,

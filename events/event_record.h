@@ -25,7 +25,7 @@ struct FramesByBase {
   std::optional<std::uint64_t> deltas{}, keys{};  // activations sent as differences to a base; as key frames
 };
 
-// Of the rounds of a stage: by a member, since the line before; by the authority, of the one that it committed.
+// What rounds of a stage cost: a member since the line before; all of them, the one that the authority committed.
 struct RoundFigures {
   std::optional<std::uint64_t> sent{};       // bytes of pieces and sums
   std::optional<std::uint64_t> device_us{};  // that the device did nothing else
@@ -71,13 +71,18 @@ struct EventRecord {
   std::optional<std::uint64_t> sent{}, received{}, relayed{}, fp32{}, payload{};
   FramesByBase bases{};
   RoundFigures rounds{};
-  CallbackFigures callbacks{};                    // of the process's loop
-  std::optional<std::uint64_t> missing{};         // lines before this one that could not be written
-  std::string level{};                            // of a start: which lines the session writes; empty: all
+  CallbackFigures callbacks{};             // of the process's loop
+  std::optional<std::uint64_t> missing{};  // lines before this one that could not be written
+  std::string level{};                     // of a start: which lines the session writes; empty: all
 };
 
 // By the authority: the round is durable.
-EventRecord event_of(const RoundCommit& commit);
+// The member of a round that agreed last, and how long behind the one before.
+struct LastToAgree {
+  Session session;
+  Duration behind{};
+};
+EventRecord event_of(const RoundCommit& commit, const std::optional<LastToAgree>& last = {});
 // By the authority: the restore is durable. It makes `version` with the content of `back_to`, whose digest is `digest`.
 // `tag` is of what is taken back.
 EventRecord restored_event(StageId stage, RoundId round, Version version, Version back_to, const Digest& digest,

@@ -30,7 +30,6 @@ struct PeerFigures {
   std::uint64_t inner_steps = 0;
   std::optional<double> forward_us{}, backward_us{};  // of a microbatch, mean of the last ones
   std::uint64_t fp32_bytes = 0, payload_bytes = 0;    // of activations and gradients that were encoded; of their frames
-  std::uint64_t round_bytes = 0, round_us = 0;        // pieces and sums that were sent; that rounds held the device
 };
 
 using PeerFigure = Figure<PeerFigures>;

@@ -308,16 +308,16 @@ StagePeerStatus PeerSession::status() const {
 Traffic PeerSession::traffic() const {
   const TransportCounters counters = transport_.counters();
   const PeerFigures session = stage_peer() != nullptr ? stage_peer()->figures() : PeerFigures{};
-  const BaseCounters bases = status().bases;
+  const StagePeerStatus now = status();
   return {.sent = counters.sent_bytes,
           .received = counters.received_bytes,
           .relayed = counters.relayed_bytes,
           .fp32 = session.fp32_bytes,
           .payload = session.payload_bytes,
-          .deltas = bases.deltas,
-          .keys = bases.keys,
-          .rounds = session.round_bytes,
-          .round_us = session.round_us};
+          .deltas = now.bases.deltas,
+          .keys = now.bases.keys,
+          .rounds = now.round_bytes,
+          .round_us = static_cast<std::uint64_t>(now.rounds_time / 1us)};
 }
 
 PeerFigures PeerSession::figures() const {

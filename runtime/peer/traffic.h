@@ -1,5 +1,6 @@
 #pragma once
-// Bytes of a peer over all its sessions, the time that its rounds took, and how much of them stands in events already. Values.   Thread: any.
+// Bytes of a peer over all its sessions, the time that its rounds took, and how much of them stands in events already.
+// Values.   Thread: any.
 #include <cstdint>
 #include <utility>
 

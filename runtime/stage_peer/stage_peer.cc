@@ -243,6 +243,8 @@ StagePeerStatus StagePeer::status() const {
           .parked = courier_.hops().parked(),
           .stranded = courier_.stranded(),
           .bases = bases_.counters(),
+          .round_bytes = rounds_.sent_bytes(),
+          .rounds_time = device_.of_rounds(),
           .version = arena_.version};
 }
 
@@ -253,8 +255,6 @@ std::vector<RefusedMicrobatch> StagePeer::refused() {
 PeerFigures StagePeer::figures() const {
   PeerFigures figures = meters_.figures(ledger_.counters());
   figures.queue_seconds = ledger_.queue_ms() / 1000.0;
-  figures.round_bytes = rounds_.sent_bytes();
-  figures.round_us = static_cast<std::uint64_t>(device_.of_rounds() / 1us);
   return figures;
 }
 

@@ -33,6 +33,8 @@ struct StagePeerStatus {
   std::size_t live = 0, queued = 0, parked = 0;
   bool stranded = false;  // nobody of the next stage answers
   BaseCounters bases{};
+  std::uint64_t round_bytes = 0;  // pieces and sums that were sent
+  Duration rounds_time{};         // that rounds held the device
   Version version;
 };
 

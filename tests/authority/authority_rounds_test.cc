@@ -34,25 +34,6 @@ TEST_F(AuthorityTest, ARoundOfAllMembersIsCommittedAtOnceAndNamesTheirEntries) {
   EXPECT_EQ(sent_to<RoundOpen>(1).size(), 1u) << "what was settled before the commit opens no second round";
 }
 
-TEST_F(AuthorityTest, ACommitSaysWhoWasWaitedForAndForHowLong) {
-  boot_with(3);
-  contribute_all(3);
-  agree(2, 1, 7, 6, 60);
-  agree(3, 1, 7, 6, 60);
-  loop.run_for(options.round_grace / 2);
-  agree(1, 1, 7, 6, 60);
-  settle();
-  const std::vector<EventRecord> told_of = told(EventKind::kRoundCommit);
-  ASSERT_EQ(told_of.size(), 1u);
-  EXPECT_EQ(told_of[0].rounds.waited_for, session_of(1));
-  EXPECT_EQ(told_of[0].rounds.waited_ms, static_cast<std::uint64_t>(options.round_grace / 2 / 1ms));
-  const auto& waits = authority->tally().waits;
-  ASSERT_EQ(waits.size(), 1u);
-  EXPECT_EQ(waits.begin()->first, std::pair(session_of(1).peer_tag, StageId(0)));
-  EXPECT_EQ(waits.begin()->second.rounds, 1u);
-  EXPECT_EQ(waits.begin()->second.time, options.round_grace / 2);
-}
-
 TEST_F(AuthorityTest, AQuorumCommitsAfterTheGraceTimeAndNamesTheLateMemberToo) {
   boot_with(3);
   contribute_all(3);

@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "page/glance_text.h"
 #include "page/run_json.h"
 #include "page/run_metrics.h"
 #include "tests/audit/audit_story.h"
@@ -51,6 +52,21 @@ TEST(RunViewTest, AWholeRunComesToTheAuditsSums) {
   }
   EXPECT_TRUE(view.ended());
   EXPECT_NEAR(*view.delay(), 0.25, 1e-9);
+}
+
+TEST(RunViewTest, RoundsAreAPartOfTheBytesAndHoldDevices) {
+  RunView view;
+  for (const std::uint64_t peer : {1, 2}) {
+    EventRecord bytes = bytes_event({.event = EventKind::kBytes, .sent = 1000, .received = 900}, {});
+    bytes.rounds = {.sent = 150 * peer, .device_us = 250'000};
+    view.take({bytes, kStart + 1, false, Story::session(peer)});
+  }
+  EXPECT_EQ(moment_of(view)["bytes"]["rounds"], 450);
+  EXPECT_EQ(moment_of(view)["rounds_device_s"], 0.5);
+  RunMetrics metrics;
+  metrics.update(view);
+  EXPECT_THAT(metrics.text(), HasSubstr("shoal_round_sent_bytes_total 450"));
+  EXPECT_THAT(glance_text(view, view.now(), {}), HasSubstr("rounds 22% of the bytes"));
 }
 
 TEST(RunViewTest, WhatAResumedProcessRepeatsCountsOnce) {
