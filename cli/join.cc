@@ -38,13 +38,16 @@
 #include "runtime/peer/peer_line.h"
 #include "stages/torch_device.h"
 #include "transport/capped_wire.h"
+#include "transport/mapping/port_mapping.h"
+#include "transport/whereabouts.h"
 #include "transport/zmq/zmq_wire.h"
 
 namespace shoal {
 namespace {
 
 constexpr Duration kLinePeriod = 5s, kRedrawPeriod = 1s;  // of lines, and of the one that a terminal draws anew
-constexpr Duration kHeldTold = 100ms;   // a callback of the loop that took so long is shown in the line
+constexpr Duration kHeldTold = 100ms;  // a callback of the loop that took so long is shown in the line
+constexpr Duration kMappingPatience = 250ms;
 constexpr Duration kLastWords = 200ms;  // for the goodbye to leave the sockets
 
 class JoinProgram final : private Peer::Owner {
@@ -86,6 +89,7 @@ class JoinProgram final : private Peer::Owner {
     signals_.reset();
     peer_.reset();
     directory_.reset();
+    mapping_.reset();
     capped_.reset();
     wire_.reset();
     storage_.reset();
@@ -142,6 +146,7 @@ class JoinProgram final : private Peer::Owner {
     if (!arguments_.no_dht) SHOAL_TRY(open_dht(ticket, contacts));
     device_ = make_work_thread(loop_);
     aside_ = make_work_thread(loop_, "aside");
+    map_ports(contacts, addresses);
     make_peer(ticket, contacts, addresses);
     SHOAL_ASSIGN(signals_, StopSignals::listen(
                                loop_, [this] { peer_->leave(); }, [this] { peer_->leave(); }));
@@ -252,6 +257,29 @@ class JoinProgram final : private Peer::Owner {
     peer_ = std::make_unique<Peer>(std::move(options), std::move(environment), static_cast<Peer::Owner&>(*this));
   }
 
+  // Where the run is elsewhere and this machine behind a router, others can dial what that maps. A router that answers
+  // at once is waited for, so that the first request to join tells it already.
+  void map_ports(const std::vector<std::string>& contacts, const std::vector<std::string>& addresses) {
+    told_ = addresses;
+    const auto bound = parse_host_port(wire_->listening_address());
+    if (arguments_.no_map || !arguments_.advertise.empty() || !bound.ok() ||
+        std::ranges::all_of(contacts, is_private_address))
+      return;
+    const auto port = bound->port;
+    mapping_ = std::make_unique<PortMapping>(
+        loop_, PortMappingOptions{.ports = {port, static_cast<std::uint16_t>(port + 1)}, .addresses = addresses},
+        [this, port] { on_mapping(port); });
+    (void)mapping_->await(kMappingPatience);
+  }
+
+  void on_mapping(std::uint16_t port) {
+    const std::vector<Mapping> mappings = mapping_->now();
+    std::vector<std::string> mapped = mapped_addresses(mappings, port), addresses = mapped;
+    for (const std::string& address : mapped) log_info("the router forwards ", address, " to this process");
+    addresses.insert(addresses.end(), told_.begin(), told_.end());
+    if (!over_) peer_->be_told_at({std::move(addresses)}, std::move(mapped), mapping_text(mappings));
+  }
+
   void tick() {
     loop_.after(status_in_place() ? kRedrawPeriod : kLinePeriod, [this] {
       if (over_) return;
@@ -302,6 +330,7 @@ class JoinProgram final : private Peer::Owner {
   std::string device_name_;
   std::vector<std::string> checkpoint_folders_;
   PeerLine line_;
+  std::vector<std::string> told_;  // our addresses, but what a router maps
   bool over_ = false;
   std::string reason_;
   std::optional<Error> error_;
@@ -314,6 +343,7 @@ class JoinProgram final : private Peer::Owner {
   std::unique_ptr<FileStorage> storage_;
   std::unique_ptr<ZmqWire> wire_;
   std::unique_ptr<CappedWire> capped_;
+  std::unique_ptr<PortMapping> mapping_;  // null: no router is asked
   std::unique_ptr<DhtDirectory> directory_;
   std::unique_ptr<WorkQueue> device_, aside_;
   std::unique_ptr<Peer> peer_;

@@ -36,6 +36,8 @@ void add_join_options(Command& command, JoinArguments& arguments) {
   add_events_level(command, arguments.events_level);
   add_page_option(command, arguments.page, "show the run in a browser, as far as a peer sees it,");
   command.add_flag("--no-dht", arguments.no_dht, "no directory: meet the others through the ticket alone");
+  command.add_flag("--no-map", arguments.no_map,
+                   "do not ask the router to forward the ports of this process (PCP, NAT-PMP)");
   command.add_option("--bootstrap", arguments.bootstrap, "a DHT node to ask besides the ticket's, repeatable")
       .type_name("HOST:PORT");
   command.add_option("--patience", arguments.patience_s, "seconds without any answer before giving up (default: 60)")

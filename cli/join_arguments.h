@@ -21,7 +21,7 @@ struct JoinArguments {
   std::vector<std::string> checkpoints;
   std::string hours, gpu_busy, up, down, name;
   std::optional<PagePort> page{};
-  bool no_dht = false, once = false, no_checkpoints = false;
+  bool no_dht = false, no_map = false, once = false, no_checkpoints = false;
 };
 
 void add_join_options(Command& command, JoinArguments& arguments);

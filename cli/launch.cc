@@ -184,7 +184,7 @@ class LaunchProgram final : private LaunchOwner {
     SHOAL_ASSIGN(wire_, open_launch_wire(loop_, arguments_, config_, key));
     SHOAL_ASSIGN(const std::vector<std::string> own,
                  own_addresses(wire_->listening_address(), arguments_.advertise, {}));
-    SHOAL_ASSIGN(relays_, LaunchRelays::open(arguments_, key, *wire_, own));
+    SHOAL_ASSIGN(relays_, LaunchRelays::open(arguments_, key, *wire_, loop_, own));
     relays_->say_who_meets();
     network_ = network_of(arguments_, run);
     if (arguments_.no_dht) return {};

@@ -70,6 +70,8 @@ void add_launch_options(Command& command, LaunchArguments& arguments) {
       .excludes(resume);
   command.add_option("--network", arguments.network, "id of the DHT network (default: from the run's key)");
   command.add_flag("--no-dht", arguments.no_dht, "no directory: peers meet through this process alone");
+  command.add_flag("--no-map", arguments.no_map,
+                   "do not ask the router to forward the ports of this process (PCP, NAT-PMP)");
   command.add_option("--bootstrap", arguments.bootstrap, "a DHT node to join, repeatable").type_name("HOST:PORT");
   command
       .add_option("--line-every", arguments.seconds_between_lines,

@@ -25,6 +25,7 @@ struct LaunchArguments {
   std::vector<std::string> advertise, bootstrap;
   std::optional<PagePort> page;  // empty: there is none
   std::uint32_t network = 0;
+  bool no_map = false;
   bool resume = false, no_dht = false;  // load_run sets `resume` with --standby
   bool standby = false;                 // resume, once no other process has the folder
   double seconds_between_lines = 1;

@@ -18,6 +18,7 @@ namespace shoal {
 namespace {
 
 constexpr int kLanes = 2;  // the ports in front of the relay's
+constexpr Duration kMappingPatience = 1s;
 
 std::string list_text(const std::vector<std::string>& parts) {
   std::string text;
@@ -25,27 +26,21 @@ std::string list_text(const std::vector<std::string>& parts) {
   return text;
 }
 
-bool is_private(const std::string& address) {
-  const auto parsed = parse_dial_address(address);
-  return parsed.ok() && is_private_host(parsed->control.host);
-}
-
-// The best host of each family, so that its ends need not share one: it counts as two relays then.
-std::vector<std::string> hosts_of_families(std::vector<std::string> addresses) {
-  std::ranges::stable_partition(addresses, [](const std::string& address) { return !is_private(address); });
-  std::vector<std::string> hosts;
+// The best place of each family, so that its ends need not share one: it counts as two relays then.
+std::vector<HostPort> best_of_families(std::vector<HostPort> places) {
+  std::ranges::stable_partition(places, [](const HostPort& place) { return !is_private_host(place.host); });
+  std::vector<HostPort> best;
   bool seen[2] = {};
-  for (const std::string& address : addresses) {
-    const auto parsed = parse_dial_address(address);
-    if (parsed.ok() && !std::exchange(seen[parsed->control.is_v6()], true)) hosts.push_back(parsed->control.host);
-  }
-  return hosts;
+  for (HostPort& place : places)
+    if (!std::exchange(seen[place.is_v6()], true)) best.push_back(std::move(place));
+  return best;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<LaunchRelays>> LaunchRelays::open(const LaunchArguments& arguments, const KeyPair& key,
-                                                         ZmqWire& wire, std::vector<std::string> addresses) {
+                                                         ZmqWire& wire, EventLoop& loop,
+                                                         std::vector<std::string> addresses) {
   std::unique_ptr<LaunchRelays> made(new LaunchRelays(key, wire));
   double rate = 0;
   if (arguments.relay != "0") {
@@ -57,10 +52,12 @@ Result<std::unique_ptr<LaunchRelays>> LaunchRelays::open(const LaunchArguments& 
     called_at.push_back(made->via_);
   }
   if (arguments.via.empty() || !arguments.advertise.empty()) made->addresses_ = std::move(addresses);
+  if (rate > 0 && !made->addresses_.empty()) SHOAL_TRY(made->open_own(arguments, rate));
+  if (arguments.via.empty() && arguments.advertise.empty() && !arguments.no_map) made->map_ports(loop);
   made->contacts_ = made->addresses_;
   std::vector<std::string> over;
-  if (rate > 0 && !made->addresses_.empty()) {
-    SHOAL_TRY(made->open_own(arguments, rate));
+  if (made->own_) {
+    made->name_own();
     const HostPort at = made->own_->listening_at();
     const bool any = at.host == "0.0.0.0" || at.host == "::";
     if (arguments.relay_port != 0) {
@@ -92,9 +89,43 @@ Status LaunchRelays::open_own(const LaunchArguments& arguments, double rate) {
   }
   SHOAL_ASSIGN(own_, std::move(own));
   rate_ = rate;
-  for (const std::string& host : hosts_of_families(addresses_))
-    places_.push_back({HostPort{host, own_->listening_at().port}.text(), static_cast<std::uint32_t>(rate * 8 / 1000)});
   return {};
+}
+
+void LaunchRelays::map_ports(EventLoop& loop) {
+  const auto bound = parse_host_port(wire_.listening_address());
+  if (!bound.ok()) return;
+  PortMappingOptions options{.ports = {bound->port, static_cast<std::uint16_t>(bound->port + 1)},
+                             .addresses = addresses_};
+  if (own_) options.ports.push_back(own_->listening_at().port);
+  mapping_ = std::make_unique<PortMapping>(loop, std::move(options), [this] { on_mapping(); });
+  mapped_ = mapping_->await(kMappingPatience);
+  const std::vector<std::string> outside = mapped_addresses(mapped_, bound->port);
+  addresses_.insert(addresses_.begin(), outside.begin(), outside.end());
+}
+
+// The ticket cannot be changed any more, and the run's member list names relays as they were.
+void LaunchRelays::on_mapping() {
+  const auto bound = parse_host_port(wire_.listening_address());
+  const auto of = [&](const std::vector<Mapping>& mappings) { return mapped_addresses(mappings, bound->port); };
+  const std::vector<std::string> now = of(mapping_->now());
+  if (now == of(mapped_)) return;
+  mapped_ = mapping_->now();
+  log_warning("the router forwards ", now.empty() ? "nothing any more" : list_text(now) + " now",
+              ", and the ticket was ",
+              "printed before: who joins by it may not find this run. HINT: `shoal launch --resume` prints a new one");
+}
+
+void LaunchRelays::name_own() {
+  const std::uint16_t port = own_->listening_at().port;
+  std::vector<HostPort> places;
+  for (const Mapping& mapping : mapped_)
+    if (const auto outer = mapping.ports.find(port); outer != mapping.ports.end())
+      places.push_back({mapping.host, outer->second});
+  for (const std::string& address : addresses_)
+    if (const auto parsed = parse_dial_address(address); parsed.ok()) places.push_back({parsed->control.host, port});
+  for (const HostPort& place : best_of_families(std::move(places)))
+    places_.push_back({place.text(), static_cast<std::uint32_t>(rate_ * 8 / 1000)});
 }
 
 void LaunchRelays::say_who_meets() const {
@@ -103,7 +134,10 @@ void LaunchRelays::say_who_meets() const {
     log_info("members that cannot dial each other meet at the relay of this process, ", places_.front().address, ", ",
              std::lround(rate_ * 8 / 1e6), " Mbit/s (--relay)");
   if (!via_.empty()) log_info("whoever cannot dial this process calls it at the relay ", via_);
-  if (!via_.empty() || !std::ranges::all_of(addresses_, is_private)) return;
+  const auto outside = std::ranges::find_if_not(addresses_, is_private_address);
+  if (!mapping_text(mapped_).empty() && outside != addresses_.end())
+    log_info("others dial ", *outside, ", ", mapping_text(mapped_), ": nobody outside has tried that yet");
+  if (!via_.empty() || outside != addresses_.end()) return;
   const auto bound = parse_host_port(wire_.listening_address());
   const std::string first = std::to_string(bound.ok() ? bound->port : 0);
   const std::string last = std::to_string(std::max<int>(port, bound.ok() ? bound->port + 1 : 0));
@@ -117,6 +151,7 @@ void LaunchRelays::say_who_meets() const {
                 "--advertise ADDRESS");
   else
     log_warning("this run is told under ", list_text(addresses_),
+                (mapped_.empty() ? "" : " (" + mapping_text(mapped_) + ")"),
                 ": machines outside this network cannot dial it. HINT: where some shall join, ", remedy);
 }
 

@@ -1,8 +1,9 @@
 #pragma once
 // How those meet in a run who cannot dial each other, or not the launching process: the relay in that process
-// (--relay), and the one elsewhere at which it is called (--via). Both follow the run's member list.
+// (--relay), the one elsewhere at which it is called (--via), and what this machine's router forwards. The relays
+// follow the run's member list.
 //
-// Thread: loop only.   Borrows: the wire.   Bounds: those of transport/relay/relay.h.
+// Thread: loop only.   Borrows: the wire, the loop.   Bounds: those of transport/relay/relay.h.
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "cli/launch_arguments.h"
 #include "common/crypto/sign.h"
 #include "common/time.h"
+#include "transport/mapping/port_mapping.h"
 #include "transport/messages_membership.h"
 #include "transport/relay/relay.h"
 #include "transport/zmq/zmq_wire.h"
@@ -19,10 +21,11 @@ namespace shoal {
 
 class LaunchRelays {
  public:
-  // `addresses`: where others dial this process, as own_addresses() has them. From now on it can be called.
+  // `addresses`: where others dial this process, as own_addresses() has them. From now on it can be called. Blocks for
+  // a second at most, for what the router forwards.
   // ERRORS: kInput (a rate or an address that is none), kBusy (--relay-port is in use), kIo.
   static Result<std::unique_ptr<LaunchRelays>> open(const LaunchArguments& arguments, const KeyPair& key, ZmqWire& wire,
-                                                    std::vector<std::string> addresses);
+                                                    EventLoop& loop, std::vector<std::string> addresses);
 
   // Where this process is met, for its ticket and the directory: addresses, then relays.
   const std::vector<std::string>& contacts() const { return contacts_; }
@@ -40,6 +43,9 @@ class LaunchRelays {
  private:
   LaunchRelays(const KeyPair& key, ZmqWire& wire) : key_(key), wire_(wire) {}
   Status open_own(const LaunchArguments& arguments, double rate);
+  void map_ports(EventLoop& loop);
+  void on_mapping();
+  void name_own();
 
   const KeyPair key_;
   ZmqWire& wire_;
@@ -49,6 +55,8 @@ class LaunchRelays {
   std::vector<RelayPlace> places_;
   double rate_ = 0;  // bytes a second
   std::unique_ptr<Relay> own_;
+  std::unique_ptr<PortMapping> mapping_;  // null: no router is asked
+  std::vector<Mapping> mapped_;           // as the ticket has it
   std::uint64_t seen_bytes_ = 0;
   TimePoint seen_at_{};
 };

@@ -61,6 +61,7 @@ void add_key(Command& app, Program& program);
 void add_launch(Command& app, Program& program);
 void add_lend(Command& app, Program& program);
 void add_relay(Command& app, Program& program);
+void add_netcheck(Command& app, Program& program);
 void add_resume(Command& app, Program& program);
 void add_pause(Command& app, Program& program);
 void add_plan(Command& app, Program& program);

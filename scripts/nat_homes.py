@@ -5,13 +5,17 @@ star's, which takes all of it down. Needs nft. The rows that only IPv6 can show 
 """
 import contextlib
 import dataclasses
+import os
+import re
 import select
 import socket
 import time
 
 from harness import output_of
+from local_swarm import Started
 
 PREFIX = "203.0.113"        # RFC 5737: the program takes it for public
+MAPPING_PREFIX = "5.6.7"    # miniupnpd maps nothing where the outer address is one of RFC 5737
 HOME, CARRIER = "192.168.7", "100.64"
 SIX_OUTER, SIX_HOME = "2001:db8:1:", "2001:db8:7:"
 PORT, OTHER_PORT, HOME_PORT = 7000, 7002, 7001  # outside, and the home's own where none is forwarded
@@ -30,6 +34,8 @@ class Kind:
     only: int | None = None     # the one port let out
     forward: int | None = None  # this port and the next are the home's, as its owner told the router
     established_s: int = 0      # when a silent stream is forgotten; 0: as the kernel has it, days
+    maps: bool = False          # ports for whoever asks, as miniupnpd does it
+    prefix: str = PREFIX        # of the addresses outside
     six: bool = False           # no NAT: a firewall in front of public addresses
 
 
@@ -37,7 +43,7 @@ SYMMETRIC = "masquerade random,fully-random"
 KINDS = {"port-restricted": Kind(), "symmetric": Kind(SYMMETRIC), "full-cone": Kind(cone=True),
          "rst": Kind(refusal="reject with tcp reset"), "double": Kind(layers=2), "cgnat": Kind(layers=2, homes=3),
          "forgetful": Kind(established_s=120), "ipv6-firewall": Kind(six=True), "only-443": Kind(only=443), "forwarded": Kind(forward=4700),
-         "all-symmetric": Kind(SYMMETRIC, homes=5, behind="all"), "launch-home": Kind(SYMMETRIC, behind="launch")}
+         "mapped": Kind(maps=True, prefix=MAPPING_PREFIX), "all-symmetric": Kind(SYMMETRIC, homes=5, behind="all"), "launch-home": Kind(SYMMETRIC, behind="launch")}
 ALL = [name for name, kind in KINDS.items() if not kind.forward]
 SHORT = ("symmetric", "rst", "cgnat", "ipv6-firewall", "all-symmetric")
 
@@ -60,7 +66,19 @@ def rules(kind, outer, home=None):
     if kind.cone:
         chains["forward"] += f' oifname "{outer}" tcp flags syn add @mapped {{ tcp sport }};'
     mapped = ["set mapped { type inet_service; flags dynamic,timeout; timeout 2m; }"] if kind.cone else []
-    return "\n".join(["table inet nat_run {", *mapped, *(f"chain {name} {{ {text} }}" for name, text in chains.items()), "}"])
+    table = ["table inet nat_run {", *mapped, *(f"chain {name} {{ {text} }}" for name, text in chains.items()), "}"]
+    return "\n".join(table + ([MAPPED_TABLE] if kind.maps else []))
+
+
+# Where miniupnpd writes what it maps, by the names that it has for these chains.
+MAPPED_TABLE = """table inet filter {
+chain miniupnpd { }
+chain prerouting_miniupnpd { }
+chain postrouting_miniupnpd { }
+chain forward { type filter hook forward priority filter; jump miniupnpd; }
+chain prerouting { type nat hook prerouting priority dstnat; jump prerouting_miniupnpd; }
+chain postrouting { type nat hook postrouting priority srcnat; jump postrouting_miniupnpd; }
+}"""
 
 
 def settings(kind):
@@ -152,7 +170,7 @@ class Homes:
         return at(SIX_OUTER, host + 1)
 
     def address(self, host):
-        return self.six(host) if self.kind.six else at(PREFIX, host + 1)
+        return self.six(host) if self.kind.six else at(self.kind.prefix, host + 1)
 
     @property
     def outer(self):
@@ -231,6 +249,23 @@ class Homes:
 
     def forget_after(self, seconds):
         self.shell(self.places.routers[0], f"sysctl -qw net.netfilter.nf_conntrack_tcp_timeout_established={seconds}")
+
+
+class Mapper:
+    """miniupnpd on the first home's router."""
+
+    def __init__(self, homes, folder):
+        self.star, self.router = homes.star, homes.places.routers[0]
+        options = dict(ext_ifname="eth0", listening_ip=f"h{homes.places.homes[0]}", enable_natpmp="yes", enable_upnp="no", min_lifetime=120,
+                       max_lifetime=86400, secure_mode="yes", allow="1024-65535 0.0.0.0/0 1024-65535")
+        path = os.path.join(folder, "mapper.conf")
+        with open(path, "w") as file:
+            file.writelines(f"{name} {value}\n" if name == "allow" else f"{name}={value}\n" for name, value in options.items())
+        self.process = Started(self.star.in_host(self.router, ["miniupnpd", "-d", "-f", path, "-P", path + ".pid"]), os.path.join(folder, "mapper"))
+
+    def forwarded(self):
+        words = ["nft", "list", "chain", "inet", "filter", "prerouting_miniupnpd"]
+        return [int(port) for port in re.findall(r"dport (\d+) dnat", output_of(self.star.in_host(self.router, words), "listing what is mapped"))]
 
 
 def passes(one, other, seconds=PASSES_S):

@@ -81,6 +81,8 @@ Whereabouts dialable_for(const Whereabouts& told, const DialOrigin& origin) {
 
 bool is_private_host(const std::string& host) { return host_of(host).range != Range::kPublic; }
 
+bool is_private_address(const std::string& address) { return dialled_host(address).range != Range::kPublic; }
+
 Reach reach_at(const Whereabouts& whereabouts) {
   Reach reach = Reach::kNone;
   for (const std::string& address : whereabouts.addresses)

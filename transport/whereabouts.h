@@ -55,6 +55,7 @@ Whereabouts dialable_for(const Whereabouts& whereabouts, const DialOrigin& origi
 Reach reach_at(const Whereabouts& whereabouts);
 // In a private range, on this machine or this link; a name is none.
 bool is_private_host(const std::string& host);
+bool is_private_address(const std::string& address);  // its host is; of one over a relay, the relay's
 // What of a member's is dialled by a process that told these addresses of itself: private ones only in a subnet of
 // its own (/24, /64), and first. All of them where the authority calls a member direct that has no others: then the
 // whole run is within one private network. Its homes as they are, for these come from the list.

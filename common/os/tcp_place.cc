@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <cstring>
 
 #include "common/ids.h"
+#include "common/os/thread_loop.h"
 
 namespace shoal {
 namespace {
@@ -105,6 +107,21 @@ Status dial_from(const Descriptor& socket, const HostPort& place) {
   if (!address) return make_error(ErrorCode::kUnreachable, place.text() + " is no IP address");
   const int outcome = ::connect(socket.get(), address->get(), address->size);
   return outcome == 0 || errno == EINPROGRESS ? Status::success() : Status(cannot_dial(place.text()));
+}
+
+Result<Duration> time_of_dial(const HostPort& place, Duration patience) {
+  const TimePoint begun = monotonic_now();
+  SHOAL_ASSIGN(const Descriptor socket, dial(place));
+  pollfd waited{socket.get(), POLLOUT, 0};
+  int failure = 0;
+  socklen_t size = sizeof failure;
+  const auto most = std::chrono::ceil<std::chrono::milliseconds>(patience).count();
+  if (::poll(&waited, 1, static_cast<int>(most)) < 1)
+    return make_error(ErrorCode::kTimeout, place.text() + " did not answer");
+  ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &failure, &size);
+  if (failure == 0) return monotonic_now() - begun;
+  return make_error(failure == ECONNREFUSED ? ErrorCode::kRefused : ErrorCode::kUnreachable,
+                    place.text() + ": " + std::strerror(failure));
 }
 
 std::optional<HostPort> own_place(int socket) {

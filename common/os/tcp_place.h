@@ -6,6 +6,7 @@
 #include "common/host_port.h"
 #include "common/os/posix_file.h"
 #include "common/result.h"
+#include "common/time.h"
 
 namespace shoal {
 
@@ -17,6 +18,9 @@ Result<Descriptor> listen_at(const HostPort& place);
 Result<Descriptor> dial(const HostPort& place);
 Result<Descriptor> make_socket_at(const std::string& host);  // any port of this address of the machine
 Status dial_from(const Descriptor& socket, const HostPort& place);
+// How long it took until somebody there took a connection, which is then closed. Waits, unlike all else here. ERRORS:
+// kUnreachable, with what the system says; kRefused (it answers, and nobody listens), kTimeout.
+Result<Duration> time_of_dial(const HostPort& place, Duration patience);
 // This end's address, and the other one's; an IPv4 address in IPv6's clothes as IPv4. None: it is not connected.
 std::optional<HostPort> own_place(int socket);
 std::optional<HostPort> remote_place(int socket);

@@ -49,6 +49,7 @@ class DialBack {
   // A joiner's request is answered once in any case, a member's query unless it comes too early.
   void check(const Remote& from, const Whereabouts& told, const DialOrigin& origin,
              std::optional<JoinRequest> request = {});
+  bool has_line() const { return !line_.empty(); }
 
  private:
   struct Trial {

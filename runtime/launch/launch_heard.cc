@@ -114,16 +114,21 @@ void Launch::on_message(const Remote& remote, Message message, TransferId transf
   if (transfer != 0 && !awaited) transport_->refuse(remote.peer, transfer);
 }
 
-// True: its frames are its payment for a dial.
+// True: its frames are its payment for a dial. A stranger that looks before it joins pays for none, and gives way to
+// joiners.
 bool Launch::on_reach_query(const Remote& remote, ReachQuery query, const InboundFrames& frames,
                             std::uint64_t frame_bytes) {
-  if (!authority_->knows(remote.session) || payments_.awaits(remote.peer)) return false;  // one at a time
-  if (frames.transfer != 0 && frame_bytes == kDialPaymentBytes) {
+  if (payments_.awaits(remote.peer)) return false;  // one at a time
+  const std::string host = transport_->other_host(remote.peer);
+  const bool known = authority_->knows(remote.session);
+  if (!known && dial_back_->has_line())
+    return send(remote.peer, ReachAnswer{Reach::kNone, host, "others are being dialled just now"}), false;
+  if (known && frames.transfer != 0 && frame_bytes == kDialPaymentBytes) {
     if (const auto out = payments_.await(frames, std::move(query), env_.loop.now()))
       transport_->refuse(out->peer, out->transfer);
     return true;
   }
-  dial_back_->check(remote, query.whereabouts, {.host = transport_->other_host(remote.peer), .paid = false});
+  dial_back_->check(remote, query.whereabouts, {.host = host, .paid = false});
   return false;
 }
 
@@ -132,7 +137,8 @@ void Launch::on_dialled_back(const DialBack::Verdict& verdict) {
   if (!remote || remote->session != verdict.from.session) return;  // its next session asks for itself
   const std::string host = transport_->other_host(remote->peer);
   Whereabouts found = verdict.found;
-  if (!host.empty() && !is_private_host(host)) leave_private_network(*authority_);
+  const bool counts = verdict.request || authority_->knows(remote->session);
+  if (counts && !host.empty() && !is_private_host(host)) leave_private_network(*authority_);
   if (found.reach == Reach::kLocal && is_private_host(host) && all_are_within(authority_->members(), *transport_))
     found.reach = Reach::kDirect;
   if (verdict.request) {

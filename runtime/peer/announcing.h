@@ -54,6 +54,7 @@ class Announcing {
       : directory_(directory), clock_(clock), key_(key), run_(run), whereabouts_(std::move(whereabouts)) {}
 
   // ---- our record ----
+  void be_told_at(Whereabouts whereabouts) { whereabouts_ = std::move(whereabouts); }
   struct Facts {
     Session session;
     StageId stage;
@@ -81,7 +82,7 @@ class Announcing {
   const Clock& clock_;
   const KeyPair& key_;
   const RunId run_;
-  const Whereabouts whereabouts_;
+  Whereabouts whereabouts_;
   AnnouncePace pace_;
   std::uint64_t sequence_ = 0;             // of our newest record
   TimePoint told_at_{};                    // it

@@ -124,6 +124,12 @@ void Peer::restart(KeptState::Images images) {
   if (absence_.session_down()) set_pause({});
 }
 
+void Peer::be_told_at(Whereabouts whereabouts, std::vector<std::string> mapped, const std::string& mapping) {
+  options_.whereabouts = std::move(whereabouts);
+  announcing_.be_told_at(options_.whereabouts);
+  reachability_.told_elsewhere(std::move(mapped), mapping);
+}
+
 void Peer::finish(const std::string& reason, std::optional<Error> error) {
   if (state_.is(PeerPhase::kOver)) return;
   if (!error) error = absence_.cause();

@@ -63,6 +63,9 @@ class Peer final {
   // With a reason it leaves the run, in order if that takes no longer than Absence::kPauseTime, frees the device and
   // stays so. Without one it joins again. What is so already changes nothing; a peer that leaves for good goes on to.
   void set_pause(const std::optional<std::string>& why);
+  // From now on others are told these addresses, of which the router maps `mapped` to this process, as `mapping` says
+  // for people (transport/mapping/port_mapping.h); the authority dials them.
+  void be_told_at(Whereabouts whereabouts, std::vector<std::string> mapped, const std::string& mapping);
   PeerReport report() const;
   // The longest of the process's loop since the last call.
   std::optional<LongestCallback> take_longest_callback() { return std::exchange(longest_callback_, std::nullopt); }

@@ -31,6 +31,14 @@ void Reachability::link_down() {
   next_query_.reset();
 }
 
+void Reachability::told_elsewhere(std::vector<std::string> mapped, std::string mapping) {
+  mapped_ = std::move(mapped);
+  mapping_ = std::move(mapping);
+  answered_ = false;
+  pause_.reset();
+  next_query_ = TimePoint{};  // at once
+}
+
 std::optional<std::string> Reachability::unless_told(std::string line, const std::string& rest) {
   if (told_ == line) return std::nullopt;
   told_ = std::move(line);
@@ -52,7 +60,8 @@ std::optional<std::vector<std::string>> Reachability::on_others(const MemberList
 std::optional<std::string> Reachability::on_list(const Whereabouts& ours) {
   found_ = ours;
   if (ours.reach != Reach::kDirect) return std::nullopt;  // the answer to our query says why
-  return unless_told("reach: direct (" + list_text(ours.addresses) + ")");
+  const bool by_router = std::ranges::find_first_of(ours.addresses, mapped_) != ours.addresses.end();
+  return unless_told("reach: direct (" + list_text(ours.addresses) + ")" + (by_router ? ", " + mapping_ : ""));
 }
 
 bool Reachability::take_query(TimePoint now, const Whereabouts& told) {
@@ -73,6 +82,7 @@ std::optional<std::string> Reachability::answered(TimePoint now, const ReachAnsw
   next_query_ = now + pause_.next();
   if (answer.reach == Reach::kDirect) return std::nullopt;
   std::string line = "reach: " + std::string(name_of(answer.reach)) + " (" + answer.reason +
+                     (mapping_.empty() ? "" : "; " + mapping_) +
                      "): " + (answer.reach == Reach::kLocal ? "its neighbours alone dial it" : "nobody dials it");
   if (homes_.empty())
     return unless_told(line + ", and the run has no relay: it works with members that can be dialled alone.",

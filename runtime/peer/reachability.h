@@ -24,6 +24,9 @@ class Reachability {
   bool ever_admitted() const { return ever_admitted_; }
   // The link is gone, and with it what was found over it: another may come from another address.
   void link_down();
+  // Others are told other addresses than before: the authority is asked to dial them. Of these the router maps
+  // `mapped`; `mapping` says what came of asking it, empty where nobody did.
+  void told_elsewhere(std::vector<std::string> mapped, std::string mapping);
   // What the list says of us. The line for people where we can be dialled now, unless that was told.
   std::optional<std::string> on_list(const Whereabouts& ours);
   // What the list says of others: how many members can be dialled, and at which relays (homes_of) we are called since
@@ -51,6 +54,8 @@ class Reachability {
   std::vector<std::string> homes_;
   std::size_t dialable_ = 0;
   std::string told_;  // of our reach
+  std::vector<std::string> mapped_;
+  std::string mapping_;
   bool answered_ = false;
   Backoff pause_{kAskSoon, kAskAgain};
   std::optional<TimePoint> next_query_;

@@ -32,6 +32,7 @@ struct Target {
   TARGET(pretrained_config)        \
   TARGET(record)                   \
   TARGET(relay_words)              \
+  TARGET(router_answer)            \
   TARGET(run_file)                 \
   TARGET(safetensors)              \
   TARGET(state_image)              \

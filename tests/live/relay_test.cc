@@ -1,6 +1,9 @@
 // Machines that cannot dial each other, and a launching process that nobody dials, meet at a relay.
 #include <csignal>
+#include <nlohmann/json.hpp>
 
+#include "common/crypto/sign.h"
+#include "common/host_port.h"
 #include "runtime/config/ticket.h"
 #include "tests/live/closed_port.h"
 #include "tests/live/processes.h"
@@ -105,6 +108,41 @@ TEST(LiveRelayTest, ARelayPortThatWasAskedForStandsInTheTicketAndIsNotGivenUp) {
   for (const std::string name : {"a", "b"})
     ASSERT_TRUE(swarm.wait_for_event(name, {"\"event\":\"settled\""}, 5)) << swarm.errors(name);
   end_in_order(swarm, {"a", "b"});
+}
+
+TEST(LiveRelayTest, ANetworkIsLookedAtBeforeAMachineJoins) {
+  Processes swarm;
+  const ClosedPort closed;
+  swarm.launch(lasting_run(swarm));
+  const auto look = [&](const std::string& name, std::vector<std::string> more) {
+    std::vector<std::string> words = {"netcheck", swarm.ticket(), "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    swarm.start(name, words);
+    EXPECT_EQ(swarm.exit_code(name), 0) << swarm.errors(name);
+    return nlohmann::json::parse(swarm.output(name));
+  };
+  const auto open = look("open", {});
+  EXPECT_EQ(open["reach"], "direct") << open;
+  EXPECT_EQ(open["run"]["linked"], true) << open;
+  EXPECT_GT(open["run"]["round_trip_ms"], 0.0) << open;
+  EXPECT_EQ(open["outwards"][0]["passes"], true) << open;
+  EXPECT_EQ(open["router"]["asked"], false) << "nobody behind a router is on loopback";
+  const auto shut = look("shut", {"--advertise", closed.address()});
+  EXPECT_EQ(shut["reach"], "none") << shut;
+  EXPECT_FALSE(shut["remedies"].empty()) << shut;
+  end_in_order(swarm, {});
+}
+
+TEST(LiveRelayTest, ARunThatIsNotThereIsSaid) {
+  Processes swarm;
+  const ClosedPort closed;
+  const HostPort place = parse_host_port(closed.address()).value();
+  const auto ticket =
+      pack_ticket({.run = RunId{KeyPair::generate().id().bytes}, .network = 1, .contacts = {{PeerId{}, place.text()}}});
+  ASSERT_TRUE(ticket.ok());
+  swarm.start("look", {"netcheck", *ticket});
+  EXPECT_EQ(swarm.exit_code("look"), 69) << swarm.errors("look");
+  EXPECT_NE(swarm.output("look").find("does not pass"), std::string::npos) << swarm.output("look");
 }
 
 }  // namespace

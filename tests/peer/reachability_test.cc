@@ -102,5 +102,30 @@ TEST(ReachabilityTest, TheAuthorityIsAskedAgainSoonAfterALinkAndThenMoreSeldom) 
   EXPECT_FALSE(reach.take_query(kStart + 9000s, told)) << "once is enough where one can be dialled";
 }
 
+TEST(ReachabilityTest, WhatTheRouterMapsIsTriedAtOnceAndSaid) {
+  Reachability reach;
+  Whereabouts told{{"192.168.7.2:4700"}};
+  (void)reach.on_list({{}, Reach::kNone});
+  (void)reach.take_query(kStart, told);
+  (void)reach.answered(kStart, none("192.168.7.2:4700 is not dialled"));
+  EXPECT_FALSE(reach.take_query(kStart + 1s, told));
+  told.addresses.insert(told.addresses.begin(), "198.51.100.9:4700");
+  reach.told_elsewhere({"198.51.100.9:4700"}, "mapped by PCP");
+  EXPECT_TRUE(reach.take_query(kStart + 1s, told));
+  EXPECT_EQ(reach.on_list({{"198.51.100.9:4700"}, Reach::kDirect}), "reach: direct (198.51.100.9:4700), mapped by PCP");
+}
+
+TEST(ReachabilityTest, WhyTheRouterMapsNothingIsSaid) {
+  Reachability reach;
+  (void)reach.on_list({{}, Reach::kNone});
+  reach.told_elsewhere({}, "the router speaks neither PCP nor NAT-PMP");
+  const auto line = reach.answered(kStart, none("192.168.7.2:4700 is not dialled"));
+  ASSERT_TRUE(line.has_value());
+  EXPECT_NE(line->find("is not dialled; the router speaks neither PCP nor NAT-PMP)"), std::string::npos) << *line;
+  reach.told_elsewhere({}, "mapped by PCP");
+  EXPECT_EQ(reach.on_list({{"203.0.113.1:4700"}, Reach::kDirect}), "reach: direct (203.0.113.1:4700)")
+      << "another address than a mapped one answers";
+}
+
 }  // namespace
 }  // namespace shoal

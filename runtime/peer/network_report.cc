@@ -1,0 +1,128 @@
+#include "runtime/peer/network_report.h"
+
+#include <algorithm>
+
+#include "common/formatted.h"
+
+namespace shoal {
+namespace {
+
+double ms_of(Duration time) { return 1000 * seconds_of(time); }
+std::string ms_text(Duration time) { return formatted("%.0f ms", ms_of(time)); }
+
+std::string list_text(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+std::string row(const char* name, const std::string& text) { return formatted("%-9s ", name) + text; }
+
+std::string outwards_text(const NetworkReport::Outwards& way) {
+  const std::string what = way.relay ? "relay " + way.place : way.place;
+  const std::string how = way.took ? "passes, " + ms_text(*way.took) : "does not pass: " + way.why;
+  return what + " " + how + (way.port_443.empty() ? "" : "; its port 443 is " + way.port_443);
+}
+
+}  // namespace
+
+std::optional<bool> NetworkReport::carrier_nat() const {
+  if (!outer) return std::nullopt;
+  if (is_private_host(*outer)) return true;
+  const bool v4 = run.answer && run.answer->host.find(':') == std::string::npos && !run.answer->host.empty();
+  if (!v4 || is_private_host(run.answer->host)) return std::nullopt;
+  return run.answer->host != *outer;
+}
+
+std::vector<std::string> NetworkReport::remedies() const {
+  std::vector<std::string> all;
+  const auto passes = [](const Outwards& way) { return way.took.has_value(); };
+  const bool out = std::ranges::any_of(outwards, passes);
+  const bool open = std::ranges::any_of(outwards, [](const Outwards& way) { return way.port_443 != "silent"; });
+  if (!out && open)
+    all.push_back(
+        "this network lets out no connection to the ticket's ports: whoever launched the run can give it a "
+        "way in at one that is let out, with --relay-port 443");
+  if (!out && !open)
+    all.push_back(
+        "nothing of the run answers: is the ticket its newest, is the run still on, and is this machine "
+        "online (`ping 1.1.1.1`)?");
+  if (out && !run.linked)
+    all.push_back("the run's machine answers and does not let this one in: " + run.why +
+                  ". With [admission] mode = \"keys\" ask its owner to add `shoal key`, and try --own-key");
+  if (!run.linked || reach() == Reach::kDirect) return all;
+  const std::string ports = std::to_string(port) + " and " + std::to_string(port + 1);
+  if (carrier_nat().value_or(false))
+    all.push_back("the provider's router stands in front of this one, so that no port can be forwarded by IPv4: " +
+                  std::string(ipv6 ? "open ports " + ports + " for IPv6 in the router"
+                                   : "ask the provider for a public address or IPv6"));
+  else if (router_asked && mapped_by.empty())
+    all.push_back(
+        "switch on PCP, NAT-PMP or \"port sharing\" in the router, or forward TCP ports 4700 and 4701 to this "
+        "machine and join with --listen 0.0.0.0:4700");
+  else
+    all.push_back("open TCP ports " + ports + " in this machine's firewall, or choose others with --listen");
+  all.push_back(
+      "it can join all the same: it dials those who can be dialled, and the others meet it at the run's relay");
+  return all;
+}
+
+std::vector<std::string> NetworkReport::lines() const {
+  std::vector<std::string> lines{row("told", list_text(told))};
+  if (!router_asked)
+    lines.push_back(row("router", "not asked: others dial this machine's own address"));
+  else if (mapped_by.empty())
+    lines.push_back(row("router", "forwards nothing: " + router_why));
+  else
+    lines.push_back(
+        row("router", "forwards " + list_text(mapped) + " by " + mapped_by + ", in " + ms_text(router_took)));
+  if (carrier_nat())
+    lines.push_back(row(
+        "provider", *carrier_nat() ? "translates too (its router or yours has " + *outer + ")" : "does not translate"));
+  lines.push_back(row("ipv6", ipv6 ? *ipv6 : "no public address"));
+  for (const Outwards& way : outwards) lines.push_back(row("outwards", outwards_text(way)));
+  if (!run.linked)
+    lines.push_back(row("run", "no link: " + run.why));
+  else
+    lines.push_back(row("run", std::string("linked") + (run.relayed ? " over a relay" : " directly") +
+                                   (run.round_trip > Duration(0) ? ", round trip " + ms_text(run.round_trip) : "") +
+                                   (run.answer && !run.answer->host.empty() ? "; it sees " + run.answer->host : "")));
+  if (run.answer)
+    lines.push_back(row(
+        "reach", std::string(name_of(reach())) + (run.answer->reason.empty() ? "" : " (" + run.answer->reason + ")")));
+  else
+    lines.push_back(row("reach", "not known: " + run.why));
+  for (const std::string& remedy : remedies()) lines.push_back(row("HINT", remedy));
+  return lines;
+}
+
+Json NetworkReport::json() const {
+  Json ways = Json::array();
+  for (const Outwards& way : outwards)
+    ways.add({{"place", way.place},
+              {"relay", way.relay},
+              {"passes", way.took.has_value()},
+              {"ms", way.took ? Json(ms_of(*way.took)) : Json()},
+              {"why", way.why},
+              {"port_443", way.port_443.empty() ? Json() : Json(way.port_443)}});
+  const Json router = {{"asked", router_asked},    {"mapped_by", mapped_by.empty() ? Json() : Json(mapped_by)},
+                       {"forwards", mapped},       {"outer_address", outer},
+                       {"ms", ms_of(router_took)}, {"why", router_why}};
+  const Json link = {{"linked", run.linked},
+                     {"relayed", run.relayed},
+                     {"round_trip_ms", run.round_trip > Duration(0) ? Json(ms_of(run.round_trip)) : Json()},
+                     {"sees", run.answer ? Json(run.answer->host) : Json()},
+                     {"why", run.why}};
+  return {{"schema", "shoal.netcheck/1"},
+          {"told", told},
+          {"ipv6", ipv6},
+          {"router", router},
+          {"provider_translates", carrier_nat()},
+          {"outwards", ways},
+          {"run", link},
+          {"reach", run.answer ? Json(name_of(reach())) : Json()},
+          {"reason", run.answer ? Json(run.answer->reason) : Json()},
+          {"remedies", remedies()}};
+}
+
+}  // namespace shoal
