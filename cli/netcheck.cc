@@ -91,7 +91,8 @@ class Netcheck {
   }
 
   void ask_router() {
-    if (arguments_.no_map || !arguments_.advertise.empty()) return;
+    report_.router_spared = arguments_.no_map || !arguments_.advertise.empty();
+    if (report_.router_spared) return;
     const TimePoint begun = monotonic_now();
     const auto port = report_.port;
     mapping_ = std::make_unique<PortMapping>(

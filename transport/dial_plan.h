@@ -31,10 +31,11 @@ class DialPlan {
     by_relay_ = by_relay;
   }
   bool has_next() const { return tried_ < whereabouts_.addresses.size() + (by_relay_ ? whereabouts_.homes.size() : 0); }
-  std::string next();                      // an address; "via/" and a home
-  void add_relays() { by_relay_ = true; }  // to the attempt under way
-  // What came last is an address, and homes are behind it.
-  bool has_relay() const { return by_relay_ && tried_ <= whereabouts_.addresses.size() && !whereabouts_.homes.empty(); }
+  std::string next();                                                          // an address; "via/" and a home
+  void add_relays() { by_relay_ = true; }                                      // to the attempt under way
+  bool at_address() const { return tried_ <= whereabouts_.addresses.size(); }  // what came last is one
+  // And homes are behind it.
+  bool has_relay() const { return by_relay_ && at_address() && !whereabouts_.homes.empty(); }
   void worked();  // what came last: the next attempt begins with it, among addresses or among homes
 
   // ---- when the next one may begin ----

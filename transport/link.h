@@ -32,7 +32,8 @@ struct TransportCounters {  // refused input, by cause; for logs, tests and `--e
   std::uint64_t malformed = 0, too_large = 0, foreign_run = 0, wrong_version = 0, stale_session = 0, duplicate = 0,
                 corrupt = 0, refused = 0;
   std::uint64_t sent_bytes = 0, received_bytes = 0;
-  std::uint64_t relayed_bytes = 0;  // of those sent
+  std::uint64_t relayed_bytes = 0;                         // of those sent
+  std::uint64_t dialled_direct = 0, dialled_by_relay = 0;  // connections that we dialled and that stood
   std::uint64_t add_sent(std::uint64_t bytes, bool relayed) {
     sent_bytes += bytes;
     relayed_bytes += relayed ? bytes : 0;

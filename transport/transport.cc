@@ -98,8 +98,12 @@ void Transport::seek_direct(Peer& peer) {
 void Transport::dial_next(Peer& peer) {
   const ConnectionId dialling = peer.dialling = wire_.connect(peer.id, peer.plan.next());
   dialling_.emplace(dialling, peer.id);
-  if (!peer.plan.has_relay()) return;
-  loop_.after(limits::kBeforeRelayTime, lifetime_.guard([this, dialling] {
+  // A network that lets out one port, or nothing to strangers' ports, drops in silence what is dialled there. What is
+  // not reached soon then is called, or dials us (Knock); beside a link a direct one has its whole time.
+  const bool walled_in = counters_.dialled_direct == 0 && counters_.dialled_by_relay > 0;
+  const bool shortly = walled_in && peer.link == nullptr && peer.plan.at_address();
+  if (!shortly && !peer.plan.has_relay()) return;
+  loop_.after(shortly ? limits::kWalledDialTime : limits::kBeforeRelayTime, lifetime_.guard([this, dialling] {
     if (!dialling_.contains(dialling)) return;
     wire_.disconnect(dialling);
     on_down(dialling, make_error(ErrorCode::kTimeout, "its address does not answer soon enough to wait for it"));
@@ -119,6 +123,7 @@ void Transport::attempt_failed(Peer& peer, const Error& cause) {
 
 void Transport::on_up(ConnectionId connection, const PeerId& id, bool dialled) {
   if (trials_.on_up(connection)) return;
+  if (dialled) ++(wire_.relayed(connection) ? counters_.dialled_by_relay : counters_.dialled_direct);
   dialling_.erase(connection);
   Peer* peer = id == options_.self ? nullptr : find_or_make(id);
   if (peer && peer->dialling == connection) {

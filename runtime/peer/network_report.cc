@@ -34,6 +34,11 @@ std::optional<bool> NetworkReport::carrier_nat() const {
   return run.answer->host != *outer;
 }
 
+bool NetworkReport::behind_router() const {
+  return router_asked || (!told.empty() && std::ranges::all_of(told, is_private_address) && run.answer &&
+                          !is_private_host(run.answer->host));
+}
+
 std::vector<std::string> NetworkReport::remedies() const {
   std::vector<std::string> all;
   const auto passes = [](const Outwards& way) { return way.took.has_value(); };
@@ -56,7 +61,7 @@ std::vector<std::string> NetworkReport::remedies() const {
     all.push_back("the provider's router stands in front of this one, so that no port can be forwarded by IPv4: " +
                   std::string(ipv6 ? "open ports " + ports + " for IPv6 in the router"
                                    : "ask the provider for a public address or IPv6"));
-  else if (router_asked && mapped_by.empty())
+  else if (behind_router() && mapped_by.empty())
     all.push_back(
         "switch on PCP, NAT-PMP or \"port sharing\" in the router, or forward TCP ports 4700 and 4701 to this "
         "machine and join with --listen 0.0.0.0:4700");
@@ -70,7 +75,8 @@ std::vector<std::string> NetworkReport::remedies() const {
 std::vector<std::string> NetworkReport::lines() const {
   std::vector<std::string> lines{row("told", list_text(told))};
   if (!router_asked)
-    lines.push_back(row("router", "not asked: others dial this machine's own address"));
+    lines.push_back(
+        row("router", std::string("not asked") + (router_spared ? "" : ": others dial this machine's own address")));
   else if (mapped_by.empty())
     lines.push_back(row("router", "forwards nothing: " + router_why));
   else

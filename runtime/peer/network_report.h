@@ -23,10 +23,10 @@ struct NetworkReport {
   std::vector<std::string> told;    // our addresses, as others would be told, the router's first
   std::optional<std::string> ipv6;  // a public address of ours
   // Of the router, where one was asked.
-  bool router_asked = false;
-  std::string mapped_by{};             // "PCP", "NAT-PMP"; empty: `router_why`
-  std::vector<std::string> mapped{};   // what it forwards to us
-  std::optional<std::string> outer{};  // its own address
+  bool router_asked = false, router_spared = false;  // --no-map, --advertise
+  std::string mapped_by{};                           // "PCP", "NAT-PMP"; empty: `router_why`
+  std::vector<std::string> mapped{};                 // what it forwards to us
+  std::optional<std::string> outer{};                // its own address
   Duration router_took{};
   std::string router_why{};
   std::vector<Outwards> outwards;
@@ -35,6 +35,7 @@ struct NetworkReport {
 
   // The provider translates too: no router of ours can let anybody in by IPv4. None: nothing says so.
   std::optional<bool> carrier_nat() const;
+  bool behind_router() const;
   Reach reach() const { return run.answer ? run.answer->reach : Reach::kNone; }
   std::vector<std::string> remedies() const;
   std::vector<std::string> lines() const;  // one a row, then the remedies

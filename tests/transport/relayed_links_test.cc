@@ -1,6 +1,8 @@
 // Relays as a transport uses them: when one is dialled, and which link of two stays.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/transport/sim_lab.h"
 #include "tests/transport/transport_lab.h"
 #include "transport/dial_plan.h"
@@ -83,6 +85,26 @@ TEST_F(RelayedLinksTest, AHomeIsDialledWhenNoAddressAnsweredAndItsBytesAreCounte
   const TransportCounters& counters = end[0].transport->counters();
   EXPECT_EQ(counters.relayed_bytes, counters.sent_bytes);
   EXPECT_GT(counters.relayed_bytes, 0u);
+}
+
+TEST_F(RelayedLinksTest, WhoReachedNothingButARelayWaitsShorterForAnAddress) {
+  begin();
+  TransportEnd third;
+  start_transport(third, lab, 2);
+  meet_over_relay();
+  const auto wait_for_silence = [&](int peer) {
+    end[0].transport->learn(lab.peer(peer), {{host(1)}, Reach::kDirect, {}});
+    end[0].transport->dial(lab.peer(peer));
+    const TimePoint begun = lab.loop().now();
+    const auto is_down = [&](const auto& down) { return down.first.peer == lab.peer(peer); };
+    EXPECT_TRUE(lab.run_until([&] { return std::ranges::any_of(end[0].log.downs, is_down); }, 20s));
+    return lab.loop().now() - begun;
+  };
+  EXPECT_LE(wait_for_silence(3), limits::kWalledDialTime + 100ms);
+  end[0].transport->learn(lab.peer(2), {{host(2)}, Reach::kDirect, {}});
+  end[0].transport->dial(lab.peer(2));
+  ASSERT_TRUE(lab.run_until([&] { return !third.log.ups.empty(); }, 5s));
+  EXPECT_GT(wait_for_silence(4), limits::kWalledDialTime + 1s) << "it reaches others, as has been seen";
 }
 
 TEST_F(RelayedLinksTest, OneWhomNoAddressLeadsToNeedsARelayAndIsReached) {
