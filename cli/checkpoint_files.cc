@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <set>
 
+#include "common/formatted.h"
 #include "common/log.h"
 #include "common/os/posix_file.h"
 #include "common/program/outcome.h"
@@ -35,10 +36,8 @@ void keep_first_of_each(std::vector<std::string>& found) {
 }
 
 Error none_in(const std::vector<std::string>& paths) {
-  std::string all;
-  for (const std::string& path : paths) all += (all.empty() ? "" : ", ") + path;
   return make_error(ErrorCode::kMissing,
-                    "no checkpoint in " + all +
+                    "no checkpoint in " + list_text(paths) +
                         ". HINT: a peer calls them checkpoint-<run>-<peer>-<slot>.safetensors; folders "
                         "in a folder are not looked into");
 }

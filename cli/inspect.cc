@@ -7,6 +7,7 @@
 
 #include "cli/inspect_watch.h"
 #include "cli/program.h"
+#include "common/formatted.h"
 #include "common/os/host_probe.h"
 #include "common/os/own_addresses.h"
 #include "common/os/stop_signals.h"
@@ -149,10 +150,8 @@ class InspectProgram {
           "nobody listens at " + closed +
               " (UDP): the run has ended and its last process is gone, or that process has moved or was started with "
               "--no-dht. HINT: `launch` tells the end of a run for --linger, and FOLDER/summary.json keeps it"));
-    std::string all;
-    for (const std::string& address : arguments_.bootstrap) all += (all.empty() ? "" : ", ") + address;
     return fail(make_error(ErrorCode::kUnreachable,
-                           "no answer from " + all +
+                           "no answer from " + list_text(arguments_.bootstrap) +
                                ": the host is down, or a firewall keeps TCP and UDP from it. HINT: can this machine "
                                "reach it at all?"));
   }

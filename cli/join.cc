@@ -14,6 +14,7 @@
 #include "cli/join_devices.h"
 #include "cli/program.h"
 #include "cli/program_memory.h"
+#include "common/formatted.h"
 #include "common/log.h"
 #include "common/os/batch_work.h"
 #include "common/os/descriptors.h"
@@ -156,9 +157,7 @@ class JoinProgram final : private Peer::Owner {
       if (const Status heard = desk_->listen(home_->path()); !heard.ok())
         log_warning("pause, resume and finish cannot reach this process: ", heard.error().message);
     log_info("this machine is peer ", short_name(home_->key().id()), " and computes on ", device_name_);
-    std::string told;
-    for (const std::string& address : addresses) told += (told.empty() ? "" : ", ") + address;
-    log_info("listening on ", wire_->listening_address(), ", told to others as ", told);
+    log_info("listening on ", wire_->listening_address(), ", told to others as ", list_text(addresses));
     if (caps.any())
       log_info(caps.up > 0 ? "sends at most " + arguments_.up : "sends without a cap", " and ",
                caps.down > 0 ? "takes at most " + arguments_.down : "takes without a cap");

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "common/formatted.h"
 #include "common/host_port.h"
 #include "common/log.h"
 #include "common/os/own_addresses.h"
@@ -19,12 +20,6 @@ namespace {
 
 constexpr int kLanes = 2;  // the ports in front of the relay's
 constexpr Duration kMappingPatience = 1s;
-
-std::string list_text(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
 
 // The best place of each family, so that its ends need not share one: it counts as two relays then.
 std::vector<HostPort> best_of_families(std::vector<HostPort> places) {

@@ -208,7 +208,7 @@ def said_in(folder, pattern, words):
 
 def counted_bytes(folder, begin, end):
     """What the `bytes` lines of all processes add up to; each tells of the time since the one before."""
-    totals, last = dict.fromkeys(("sent", "fp32", "payload"), 0.0), {}
+    totals, last = dict.fromkeys(("sent", "relayed", "fp32", "payload"), 0.0), {}
     for event in events(folder, "bytes"):
         since, now = last.get(event["session"]), event["time"]
         last[event["session"]] = now

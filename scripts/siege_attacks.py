@@ -263,7 +263,7 @@ STRANGERS = {"idle": lambda swarm, args: Connections(address_of_launch(swarm)), 
              "silent": lambda swarm, args: Rogue(swarm, args, "silent", SILENT),
              "claims": Claims, "datagrams": Killer}
 # Last who takes its time to join: the hosts' admissions are paced.
-MEMBERS = ("toggle", "failed", "lows", "commits", "headers", "foreign", "poison", "paths", "replay", "offers", "joins")
+MEMBERS = ("toggle", "failed", "lows", "commits", "headers", "foreign", "poison", "paths", "replay", "offers", "knocks", "joins")
 ATTACKS = (*STRANGERS, *MEMBERS)
 
 

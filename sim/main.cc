@@ -7,7 +7,6 @@
 #include "common/log.h"
 #include "common/os/program_start.h"
 #include "common/program/options.h"
-#include "sim/difference_codec.h"
 #include "sim/scale.h"
 #include "sim/scenario.h"
 
@@ -98,12 +97,8 @@ ScenarioResult run_seed(const Arguments& a, std::uint64_t seed) {
   options.reach.unreachable = a.unreachable;
   options.reach.home_launch = a.home_launch;
   if (a.unreachable > 0 || a.home_launch) options.reach.relay_bytes_per_second = kSimRelayBytesPerSecond;
-  if (seed % kTightEvery == 0) make_tight(options);
-  if (seed % kDeltasEvery == 0) options.deltas = exact_deltas();
-  if (seed % kEstimatesEvery == 0) options.config.data.validate_every = 1;
-  if (seed % kDelayMaxEvery == 0) options.config.optimizer.delay_max = 1;
-  if (a.checkpoints || seed % kCheckpointsEvery == 0) keep_checkpoints(options);
-  if (seed % kCompactEvery == 0) compact_often(options);
+  be_as_seed_draws(options);
+  if (a.checkpoints) keep_checkpoints(options);
   return run_scenario(std::move(options), a.faults);
 }
 

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "sim/checkers.h"
+#include "sim/difference_codec.h"
 #include "sim/fault_strikes.h"
 #include "sim/liveness.h"
 
@@ -300,6 +301,16 @@ void compact_often(SwarmOptions& options) { options.log_bytes.compact = 2u << 10
 void keep_checkpoints(SwarmOptions& options) {
   options.checkpoints = true;
   options.config.checkpoint = {.every_s = 2, .keep = 2, .restore_after_s = 5};
+}
+
+void be_as_seed_draws(SwarmOptions& options) {
+  const auto drawn = [seed = options.seed](std::uint64_t every) { return seed % every == 0; };
+  if (drawn(kTightEvery)) make_tight(options);
+  if (drawn(kDeltasEvery)) options.deltas = exact_deltas();
+  if (drawn(kEstimatesEvery)) options.config.data.validate_every = 1;
+  if (drawn(kDelayMaxEvery)) options.config.optimizer.delay_max = 1;
+  if (drawn(kCheckpointsEvery)) keep_checkpoints(options);
+  if (drawn(kCompactEvery)) compact_often(options);
 }
 
 }  // namespace shoal

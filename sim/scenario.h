@@ -41,18 +41,15 @@ ScenarioResult run_scenario(SwarmOptions options, const FaultOptions& faults, Du
 
 // One credit a peer, and windows of one microbatch: everything waits for everything.
 void make_tight(SwarmOptions& options);
-inline constexpr std::uint64_t kTightEvery = 4;  // shoal-sim: so are the seeds that this divides
-// shoal-sim: and in those that this divides activations are sent as differences.
-inline constexpr std::uint64_t kDeltasEvery = 3;
-// shoal-sim: and in those that this divides the validation loss is estimated behind every step.
-inline constexpr std::uint64_t kEstimatesEvery = 5;
-// shoal-sim: and in those that this divides gradients that are more than one inner step late are dropped.
-inline constexpr std::uint64_t kDelayMaxEvery = 7;
-// shoal-sim: and in those that this divides peers write checkpoints, and nothing spares the last holder of a version.
-inline constexpr std::uint64_t kCheckpointsEvery = 6;
+// Peers write checkpoints, and nothing spares the last holder of a version.
 void keep_checkpoints(SwarmOptions& options);
-// shoal-sim: and in those that this divides the logs of the launching process are compacted again and again.
-inline constexpr std::uint64_t kCompactEvery = 2;
+// The logs of the launching process are compacted again and again.
 void compact_often(SwarmOptions& options);
+
+// What a seed of shoal-sim is besides, by what divides it: tight; activations sent as differences; the validation loss
+// estimated behind every step; gradients dropped that are more than one inner step late; checkpoints; logs compacted.
+inline constexpr std::uint64_t kTightEvery = 4, kDeltasEvery = 3, kEstimatesEvery = 5, kDelayMaxEvery = 7,
+                               kCheckpointsEvery = 6, kCompactEvery = 2;
+void be_as_seed_draws(SwarmOptions& options);
 
 }  // namespace shoal

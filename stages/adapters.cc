@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "common/check.h"
+#include "common/formatted.h"
 
 namespace shoal {
 namespace {
@@ -34,12 +35,6 @@ struct Extents {
 Extents extents_of(const ModelSpec& model, const ParameterSpec& matrix) {
   const bool input_first = row_of(model.family).input_first;
   return {.in = matrix.shape[input_first ? 0 : 1], .out = matrix.shape[input_first ? 1 : 0]};
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
 }
 
 // Last words of the names of a layer's matrices. GPT-2 has a c_proj in its attention and one in its MLP.
@@ -105,7 +100,7 @@ Status check_adapters(const ModelSpec& model) {
     if (!found || target.empty())
       return make_error(ErrorCode::kInput, "model: lora_targets has \"" + target +
                                                "\", which no matrix of a layer is called. HINT: there are " +
-                                               joined(possible_targets(layer)));
+                                               list_text(possible_targets(layer)));
   }
   for (const ParameterSpec& matrix : layer) {
     if (!is_target(model, matrix)) continue;

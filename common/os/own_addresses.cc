@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
+#include "common/formatted.h"
 #include "common/host_port.h"
 #include "common/log.h"
 #include "common/os/posix_file.h"
@@ -152,11 +154,8 @@ Result<std::vector<std::string>> own_addresses(const std::string& listening, con
   }
   for (const std::string& host : hosts) addresses.push_back(HostPort{host, bound.port}.text());
   if (addresses.size() > kAddressesTold) {
-    std::string left_out;
-    for (std::size_t i = kAddressesTold; i < addresses.size(); ++i)
-      left_out += (left_out.empty() ? "" : ", ") + addresses[i];
-    log_warning("others are told ", kAddressesTold, " addresses at most, and not ", left_out,
-                ". HINT: --advertise ADDRESS chooses");
+    log_warning("others are told ", kAddressesTold, " addresses at most, and not ",
+                list_text(std::span(addresses).subspan(kAddressesTold)), ". HINT: --advertise ADDRESS chooses");
     addresses.resize(kAddressesTold);
   }
   return addresses;

@@ -5,6 +5,8 @@
 #include <iomanip>
 #include <sstream>
 
+#include "common/formatted.h"
+
 namespace shoal {
 namespace {
 
@@ -167,12 +169,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return rows[a.size()][b.size()];
 }
 
-std::string joined(std::span<const std::string_view> names) {
-  std::string text;
-  for (std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
-  return text;
-}
-
 }  // namespace
 
 std::string number_text(double value) {
@@ -213,9 +209,9 @@ std::string type_text(const OptionRow& row) {
   if (std::holds_alternative<std::vector<PeerId>*>(slot)) return "list of keys";
   if (std::holds_alternative<std::vector<Digest>*>(slot)) return "list of digests";
   if (std::holds_alternative<TextsSlot>(slot)) return "text, or a list of them";
-  if (const ChoiceSlot* choice = std::get_if<ChoiceSlot>(&slot)) return "one of " + joined(choice->names);
+  if (const ChoiceSlot* choice = std::get_if<ChoiceSlot>(&slot)) return "one of " + list_text(choice->names);
   if (const ChoicesSlot* choices = std::get_if<ChoicesSlot>(&slot))
-    return "one of " + joined(choices->names) + ", or a list of them";
+    return "one of " + list_text(choices->names) + ", or a list of them";
   return "integer";
 }
 

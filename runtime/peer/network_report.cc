@@ -10,12 +10,6 @@ namespace {
 double ms_of(Duration time) { return 1000 * seconds_of(time); }
 std::string ms_text(Duration time) { return formatted("%.0f ms", ms_of(time)); }
 
-std::string list_text(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
-
 std::string row(const char* name, const std::string& text) { return formatted("%-9s ", name) + text; }
 
 std::string outwards_text(const NetworkReport::Outwards& way) {

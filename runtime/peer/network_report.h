@@ -22,7 +22,7 @@ struct NetworkReport {
 
   std::vector<std::string> told;    // our addresses, as others would be told, the router's first
   std::optional<std::string> ipv6;  // a public address of ours
-  // Of the router, where one was asked.
+  // ---- the router, where one was asked ----
   bool router_asked = false, router_spared = false;  // --no-map, --advertise
   std::string mapped_by{};                           // "PCP", "NAT-PMP"; empty: `router_why`
   std::vector<std::string> mapped{};                 // what it forwards to us

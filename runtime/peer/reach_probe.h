@@ -17,7 +17,7 @@ namespace shoal {
 
 class ReachProbe final : private Transport::Listener {
  public:
-  // Of an address that drops what comes, the launching process hears nothing for 5 s.
+  // The launching process waits 5 s for an address that drops what comes.
   static constexpr Duration kPatience = 20s, kLook = 50ms;
 
   struct Options {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/formatted.h"
+
 namespace shoal {
 
 namespace {
@@ -12,11 +14,6 @@ constexpr const char* kReachHint =
     " HINT: --advertise HOST:PORT names an address that others reach. Behind a firewall or NAT two TCP ports must be "
     "open, or forwarded: 4700 and 4701 with --listen 0.0.0.0:4700; under other numbers P and Q, --advertise HOST:P+Q";
 
-std::string list_text(const std::vector<std::string>& addresses) {
-  std::string text;
-  for (const std::string& address : addresses) text += (text.empty() ? "" : ", ") + address;
-  return text;
-}
 }  // namespace
 
 void Reachability::admitted() {

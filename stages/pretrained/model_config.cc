@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 
+#include "common/formatted.h"
 #include "stages/stage_spec.h"
 
 namespace shoal {
@@ -294,12 +295,6 @@ Status read_rope(const Json& file, ModelSpec& model) {
   return {};
 }
 
-std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
-  return all;
-}
-
 Result<std::vector<std::string>> notes_of(const Json& file, const Architecture& architecture) {
   std::vector<std::string> dropouts, unknown, notes;
   for (const std::string_view key : kDropouts) {
@@ -317,9 +312,9 @@ Result<std::vector<std::string>> notes_of(const Json& file, const Architecture& 
   for (const auto& [key, value] : file.items())
     if (!value.is_null() && !known.contains(key) && unknown.size() < 16) unknown.push_back(shown(Json(key)));
   if (!dropouts.empty())
-    notes.push_back("the folder's model was trained with dropout (" + joined(dropouts) + "); shoal trains without");
+    notes.push_back("the folder's model was trained with dropout (" + list_text(dropouts) + "); shoal trains without");
   if (!unknown.empty())
-    notes.push_back("config.json has keys that shoal does not know and leaves out of account: " + joined(unknown));
+    notes.push_back("config.json has keys that shoal does not know and leaves out of account: " + list_text(unknown));
   return notes;
 }
 
@@ -331,7 +326,7 @@ Result<const Architecture*> architecture_of(const Json& file) {
     if (*type == architecture.model_type) return &architecture;
     have.emplace_back(architecture.model_type);
   }
-  return refused("model_type", *type, "shoal has " + joined(have));
+  return refused("model_type", *type, "shoal has " + list_text(have));
 }
 
 }  // namespace

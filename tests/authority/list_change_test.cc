@@ -66,7 +66,7 @@ void change_at_random(MemberList& list, Rng& rng, std::uint64_t& next) {
   StageMembers& stage = list.stages[rng.below(list.stages.size())];
   ++stage.epoch.value;
   const auto some = [&]() -> Member& { return stage.members[rng.below(stage.members.size())]; };
-  switch (stage.members.empty() ? 0 : rng.below(7)) {
+  switch (stage.members.empty() ? 0 : rng.below(8)) {
     case 0:
       return add(stage, member_of(rng.below(1u << 20) * 1000 + ++next % 1000, stage.version.value));
     case 1:
@@ -83,6 +83,8 @@ void change_at_random(MemberList& list, Rng& rng, std::uint64_t& next) {
       return;
     case 5:
       return void(some().whereabouts.addresses = {"198.51.100.7:" + std::to_string(rng.below(9000))});
+    case 6:
+      return void(some().whereabouts.reach = static_cast<Reach>(rng.below(3)));
     default:
       return commit(stage);
   }

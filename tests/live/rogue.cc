@@ -7,6 +7,7 @@
 //   headers  Forwards whose frames never come, to every peer of stage 1
 //   replay   the authority's newest member list, a thousand times a second, to everybody
 //   offers   serves, and offers a state of 8 GiB to whoever asks and to everybody else
+//   knocks   has the authority knock at every member, and dial this one at ports of others, a thousand times a second
 //   joins    IDENTITIES keys that join from one address and do nothing
 //   foreign  Forwards of a trainer of its own with whole frames to every peer of stage 1, renewed, and COMMITs for them
 //   poison   serves: after 200 gradients as they should be every fourth is 1e30 everywhere; its parts of
@@ -147,6 +148,10 @@ class Rogue final : private Transport::Listener {
       send(member.peer, std::move(commit));
     } else if (attack_ == "replay" && newest_) {
       for (int i = 0; i < 10; ++i) send(member.peer, *newest_);
+    } else if (attack_ == "knocks") {
+      for (int i = 0; i < 5; ++i) send(authority(), Knock{member.session});
+      for (int i = 0; i < 5; ++i)
+        send(authority(), ReachQuery{{{"127.0.0.1:" + std::to_string(20'000 + turn_ % 9999)}}});
     } else if (attack_ == "offers") {
       send(member.peer, offer(stage));
     } else if (attack_ == "headers" && stage == StageId(1)) {

@@ -1,5 +1,5 @@
 // Seeds of shoal-sim that broke a rule once, with what they found. Each runs as `shoal-sim --rule R --seed N --seeds 1`
-// does.
+// does; the oldest of them when fewer of a seed's draws were made.
 #include <gtest/gtest.h>
 
 #include "sim/scenario.h"
@@ -12,7 +12,7 @@ struct FoundSeed {
   const char* name;
   RuleId rule;
   std::uint64_t seed;
-  double lasting = 0;
+  double lasting = 0, unreachable = 0;
 };
 
 class FoundSeedsTest : public Quiet<testing::TestWithParam<FoundSeed>> {};
@@ -22,9 +22,16 @@ TEST_P(FoundSeedsTest, BreaksNoRule) {
   options.seed = GetParam().seed;
   options.config = small_config(GetParam().rule, options.stages, 100'000);
   options.dht = true;
-  if (options.seed % kTightEvery == 0) make_tight(options);
+  const bool walled = GetParam().unreachable > 0;  // found last
+  options.reach.unreachable = GetParam().unreachable;
+  if (walled) options.reach.relay_bytes_per_second = kSimRelayBytesPerSecond;
+  if (walled)
+    be_as_seed_draws(options);
+  else if (options.seed % kTightEvery == 0)
+    make_tight(options);
   FaultOptions faults;
   faults.lasting = GetParam().lasting;
+  faults.nat = faults.relay = walled;
   const ScenarioResult result = run_scenario(std::move(options), faults);
   EXPECT_TRUE(result.broken.empty()) << result.broken.front();
 }
@@ -46,6 +53,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, FoundSeedsTest,
                                          FoundSeed{"ALaunchThatIsKilledForGoodIsHealedWithTheCore", kD, 3, 0.3},
                                          FoundSeed{"AHangInAFirstAbandonWasWaitedForFiveMinutes", kA, 28, 0.3},
                                          FoundSeed{"AMemberThatHungSoKeptALivingOneFromItsLastRound", kD, 89, 0.3},
+                                         FoundSeed{"ARunEndedBeforeALateLinkHadItsCommits", kD, 10822, 0, 0.6},
                                          FoundSeed{"WhoseLinkIsBadForGoodWasExpectedInTheLastRound", kD, 12, 0.3}),
                          [](const auto& item) { return item.param.name; });
 

@@ -49,7 +49,7 @@ bool is_v6(const std::string& address) {
   const auto parsed = parse_dial_address(address);
   return parsed.ok() && parsed->control.is_v6();
 }
-// Of what others are told, one that a talk is for.
+// One of those that others are told which a talk is for.
 std::optional<std::string> host_for(const std::vector<std::string>& addresses, IpFamily family) {
   for (const std::string& address : addresses) {
     const auto parsed = parse_dial_address(address);
