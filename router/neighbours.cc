@@ -126,7 +126,10 @@ std::vector<Session> Neighbours::candidates(StageId stage, TimePoint now) {
     (opened ? result : unopened).push_back(session);
     room |= opened && !health_.without_room(session, now);
   }
-  if (room || unopened.empty()) {
+  // Where fewer than half can be met without a relay, these cannot take their share of what all holders send: of u that
+  // nobody dials at both stages, 2u - 1 of the hops have two such ends.
+  const bool few = result.size() < unopened.size();
+  if (unopened.empty() || (room && !few)) {
     full_since_.erase(stage);
   } else if (result.empty()) {
     result.push_back(first_of(unopened));  // what is sent there opens its link

@@ -59,7 +59,8 @@ class Neighbours {
   // ---- how they are ----
   // Serving sessions of `stage` that can be reached, without those that are down or unfit; if there is no other, all of
   // them. Their links are measured; one that cannot be reached is knocked at. A session that only a relay leads to is
-  // among them while its link is up. Such a link is opened when there is no candidate, or all were full for kFullTime.
+  // among them while its link is up. Such a link is opened when there is no candidate, or all were full, or fewer than
+  // those that only a relay leads to, for kFullTime.
   std::vector<Session> candidates(StageId stage, TimePoint now);
   // Measures the links to a stage, when it is time.
   void measure(StageId stage, TimePoint now) { measure_links(roster_.serving(stage), now); }

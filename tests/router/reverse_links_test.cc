@@ -228,6 +228,21 @@ TEST(ReverseLinksTest, ARelayedLinkIsOpenedWhereNoneIsLeftOrAllWereFullForASecon
   EXPECT_EQ(candidates(10s), std::vector<Session>{session(second)}) << "what is sent there opens it";
 }
 
+TEST(ReverseLinksTest, WhereFewerAreMetWithoutARelayThanOverOneLinksAreOpenedThough) {
+  HeldLinks links;
+  links.without_a_way = {peer_at(4), peer_at(5)};
+  Neighbours none(links, session(1), peer_at(999));
+  none.on_members(with_relays(list_of(2, 3, 2)), kBegin);
+  const auto candidates = [&](Duration after) { return none.candidates(StageId(1), kBegin + after); };
+  EXPECT_EQ(candidates(0ms), std::vector<Session>{session(6)}) << "it has room";
+  EXPECT_TRUE(links.dialled.empty());
+  (void)candidates(Neighbours::kFullTime);
+  ASSERT_EQ(links.dialled.size(), 1u);
+  links.up = {links.dialled[0]};
+  for (const Duration after : {2s, 3s, 4s}) EXPECT_EQ(candidates(after).size(), 2u);
+  EXPECT_EQ(links.dialled.size(), 1u) << "half can be met, and these have room";
+}
+
 TEST(ReverseLinksTest, ARelayedLinkWeighsAFifthUntilAHopFinishedThere) {
   HopRates rates;
   for (const std::uint64_t tag : {1, 2}) {
