@@ -21,15 +21,12 @@ Result<std::unique_ptr<StageExecutor>> make_integer_executor(const StageSpec& sp
 }
 
 std::unique_ptr<Samples> make_samples(const RunConfig& config, Rng rng) {
-  const std::uint64_t count = 64 * config.targets_per_microbatch() + 1;
-  const auto draw = [&] {
-    std::vector<std::uint8_t> text(count);
+  Result<TokenFile> file = make_error(ErrorCode::kMissing, "");
+  while (!file.ok()) {  // by chance it may begin as a file of some other kind does
+    std::vector<std::uint8_t> text(64 * config.targets_per_microbatch() + 1);
     for (auto& byte : text) byte = static_cast<std::uint8_t>(rng.below(config.model.vocabulary));
-    return TokenFile::from_bytes(Bytes::from_vector(std::move(text)), DType::kU8, config.model.vocabulary,
-                                 "simulated text");
-  };
-  auto file = draw();
-  while (!file.ok()) file = draw();  // it begins as a file of some other kind does, by chance
+    file = TokenFile::from_bytes(Bytes::from_vector(std::move(text)), DType::kU8, config.model.vocabulary, "a text");
+  }
   auto samples = Samples::cut(std::move(file).value(), config.data.sequences, config.model.positions);
   return std::make_unique<Samples>(std::move(samples).value());
 }
