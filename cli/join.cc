@@ -266,17 +266,18 @@ class JoinProgram final : private Peer::Owner {
       return;
     const auto port = bound->port;
     mapping_ = std::make_unique<PortMapping>(
-        loop_, PortMappingOptions{.ports = {port, static_cast<std::uint16_t>(port + 1)}, .addresses = addresses},
+        loop_,
+        PortMappingOptions{.ports = lane_ports(port), .addresses = addresses, .secret = mapping_secret(home_->key())},
         [this, port] { on_mapping(port); });
     (void)mapping_->await(kMappingPatience);
   }
 
   void on_mapping(std::uint16_t port) {
     const std::vector<Mapping> mappings = mapping_->now();
-    std::vector<std::string> mapped = mapped_addresses(mappings, port), addresses = mapped;
-    for (const std::string& address : mapped) log_info("the router forwards ", address, " to this process");
-    addresses.insert(addresses.end(), told_.begin(), told_.end());
-    if (!over_) peer_->be_told_at({std::move(addresses)}, std::move(mapped), mapping_text(mappings));
+    std::vector<std::string> mapped = mapped_addresses(mappings, port);
+    if (mapped != mapped_ && !mapped.empty()) log_info("the router forwards ", list_text(mapped), " to this process");
+    mapped_ = mapped;
+    if (!over_) peer_->be_told_at({beside(mapped, told_)}, std::move(mapped), mapping_text(mappings));
   }
 
   void tick() {
@@ -329,7 +330,7 @@ class JoinProgram final : private Peer::Owner {
   std::string device_name_;
   std::vector<std::string> checkpoint_folders_;
   PeerLine line_;
-  std::vector<std::string> told_;  // our addresses, but what a router maps
+  std::vector<std::string> told_, mapped_;  // our addresses; what the router forwards to us
   bool over_ = false;
   std::string reason_;
   std::optional<Error> error_;

@@ -18,8 +18,8 @@
 namespace shoal {
 namespace {
 
-constexpr int kLanes = 2;  // the ports in front of the relay's
-constexpr Duration kMappingPatience = 1s;
+constexpr int kLanes = 2;                  // the ports in front of the relay's
+constexpr Duration kMappingPatience = 3s;  // for a router that is silent in both protocols
 
 // The best place of each family, so that its ends need not share one: it counts as two relays then.
 std::vector<HostPort> best_of_families(std::vector<HostPort> places) {
@@ -64,7 +64,13 @@ Result<std::unique_ptr<LaunchRelays>> LaunchRelays::open(const LaunchArguments& 
     made->places_.push_back({made->via_, 0});
     over.push_back("via/" + made->via_);
   }
-  made->contacts_.resize(std::min(made->contacts_.size(), kTicketContactsMax - over.size()));
+  if (const std::size_t room = kTicketContactsMax - over.size(); made->contacts_.size() > room) {
+    // One of them is for machines beside this one, which a router may not lead back to itself.
+    const auto near = std::ranges::find_if(made->contacts_, is_private_address);
+    if (near >= made->contacts_.begin() + static_cast<std::ptrdiff_t>(room) && near != made->contacts_.end())
+      std::iter_swap(near, made->contacts_.begin() + static_cast<std::ptrdiff_t>(room) - 1);
+    made->contacts_.resize(room);
+  }
   made->contacts_.insert(made->contacts_.end(), over.begin(), over.end());
   wire.be_called_at(called_at);
   return made;
@@ -90,22 +96,22 @@ Status LaunchRelays::open_own(const LaunchArguments& arguments, double rate) {
 void LaunchRelays::map_ports(EventLoop& loop) {
   const auto bound = parse_host_port(wire_.listening_address());
   if (!bound.ok()) return;
-  PortMappingOptions options{.ports = {bound->port, static_cast<std::uint16_t>(bound->port + 1)},
-                             .addresses = addresses_};
-  if (own_) options.ports.push_back(own_->listening_at().port);
+  PortMappingOptions options{.ports = lane_ports(bound->port), .addresses = addresses_, .secret = mapping_secret(key_)};
+  if (own_ && !options.ports.empty()) options.ports.push_back(own_->listening_at().port);
   mapping_ = std::make_unique<PortMapping>(loop, std::move(options), [this] { on_mapping(); });
   mapped_ = mapping_->await(kMappingPatience);
-  const std::vector<std::string> outside = mapped_addresses(mapped_, bound->port);
-  addresses_.insert(addresses_.begin(), outside.begin(), outside.end());
+  addresses_ = beside(mapped_addresses(mapped_, bound->port), addresses_);
 }
 
 // The ticket cannot be changed any more, and the run's member list names relays as they were.
 void LaunchRelays::on_mapping() {
   const auto bound = parse_host_port(wire_.listening_address());
-  const auto of = [&](const std::vector<Mapping>& mappings) { return mapped_addresses(mappings, bound->port); };
-  const std::vector<std::string> now = of(mapping_->now());
-  if (now == of(mapped_)) return;
-  mapped_ = mapping_->now();
+  const std::vector<Mapping> before = std::exchange(mapped_, mapping_->now());
+  const auto same = [](const Mapping& a, const Mapping& b) {
+    return a.ports == b.ports && (a.by.empty() || a.host == b.host);
+  };
+  if (std::ranges::equal(before, mapped_, same)) return;
+  const std::vector<std::string> now = mapped_addresses(mapped_, bound->port);
   log_warning("the router forwards ", now.empty() ? "nothing any more" : list_text(now) + " now",
               ", and the ticket was ",
               "printed before: who joins by it may not find this run. HINT: `shoal launch --resume` prints a new one");

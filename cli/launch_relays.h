@@ -22,7 +22,7 @@ namespace shoal {
 class LaunchRelays {
  public:
   // `addresses`: where others dial this process, as own_addresses() has them. From now on it can be called. Blocks for
-  // a second at most, for what the router forwards.
+  // 3 s at most, for what the router forwards.
   // ERRORS: kInput (a rate or an address that is none), kBusy (--relay-port is in use), kIo.
   static Result<std::unique_ptr<LaunchRelays>> open(const LaunchArguments& arguments, const KeyPair& key, ZmqWire& wire,
                                                     EventLoop& loop, std::vector<std::string> addresses);

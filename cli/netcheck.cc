@@ -9,6 +9,7 @@
 #include "common/os/tcp_place.h"
 #include "common/os/thread_loop.h"
 #include "common/program/outcome.h"
+#include "common/rng.h"
 #include "runtime/config/home.h"
 #include "runtime/config/ticket.h"
 #include "runtime/peer/network_report.h"
@@ -40,10 +41,11 @@ NetworkReport::Outwards way_to(const std::string& contact) {
   const HostPort place = parsed->control;
   NetworkReport::Outwards way{.place = place.text(), .relay = parsed->via};
   const auto took = time_of_dial(place, kOutwardsPatience);
-  if (took.ok())
-    way.took = *took;
-  else
+  if (took.ok()) way.took = *took;
+  if (!took.ok()) {
     way.why = took.error().message;
+    way.refused = took.code() == ErrorCode::kRefused;
+  }
   if (place.port != kHttpsPort) way.port_443 = port_word(time_of_dial({place.host, kHttpsPort}, kOutwardsPatience));
   return way;
 }
@@ -92,11 +94,11 @@ class Netcheck {
 
   void ask_router() {
     report_.router_spared = arguments_.no_map || !arguments_.advertise.empty();
-    if (report_.router_spared) return;
+    if (report_.router_spared || std::ranges::all_of(contacts_, is_private_address)) return;
     const TimePoint begun = monotonic_now();
     const auto port = report_.port;
     mapping_ = std::make_unique<PortMapping>(
-        loop_, PortMappingOptions{.ports = {port, static_cast<std::uint16_t>(port + 1)}, .addresses = report_.told},
+        loop_, PortMappingOptions{.ports = lane_ports(port), .addresses = report_.told, .secret = mapping_secret(key_)},
         [] {});
     const std::vector<Mapping> mappings = mapping_->await(kRouterPatience);
     report_.router_took = monotonic_now() - begun;
@@ -107,7 +109,7 @@ class Netcheck {
     }
     report_.router_why = report_.mapped_by.empty() ? mapping_text(mappings) : "";
     report_.mapped = mapped_addresses(mappings, port);
-    report_.told.insert(report_.told.begin(), report_.mapped.begin(), report_.mapped.end());
+    report_.told = beside(report_.mapped, report_.told);
   }
 
   Status ask_run() {

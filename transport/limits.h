@@ -84,7 +84,7 @@ inline constexpr Duration kKeepaliveIdle = 20s;             // of TCP, on both l
 inline constexpr Duration kDialTime = 5s;                   // from the dial to both lanes
 inline constexpr Duration kRelayedDialTime = 10s;           // the same over a relay
 inline constexpr Duration kBeforeRelayTime = 2s;            // an address has so long, where a relay leads there too
-inline constexpr Duration kWalledDialTime = 1s;             // the same where nothing but a relay was ever reached
+inline constexpr Duration kWalledDialTime = 1500ms;         // the same where nothing but a relay was ever reached
 // Others call this process at relays: so many pipes at once, calls in the long run and at once.
 inline constexpr std::size_t kCalledPipesMax = 512;
 inline constexpr double kCallsPerSecond = 32, kCallsBurst = 128;

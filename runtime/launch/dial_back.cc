@@ -39,7 +39,7 @@ void DialBack::check(const Remote& from, const Whereabouts& given, const DialOri
   if (trial != nullptr && (trial->busy() || loop_.now() < trial->next_at)) {
     // The repeat of a request that was answered, or a new session: nothing is dialled for it.
     const bool same = trial->told == told;
-    if (request && trial->said)
+    if (request && (trial->said || !trial->request))  // also beside a query of the same key
       decide_later({from, std::move(request), same ? trial->found() : kNowhere,
                     same ? trial->reasons() : "other addresses of it were dialled a moment ago", true});
     return;

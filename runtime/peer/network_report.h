@@ -16,6 +16,7 @@ struct NetworkReport {
     std::string place;  // "IP:port"
     bool relay = false;
     std::optional<Duration> took{};  // of a connection; none: `why`
+    bool refused = false;            // it answers, and nobody listens
     std::string why{};
     std::string port_443{};  // of its host: "open", "closed" (it answers, so that the port is let out), "silent"
   };
@@ -36,7 +37,9 @@ struct NetworkReport {
   // The provider translates too: no router of ours can let anybody in by IPv4. None: nothing says so.
   std::optional<bool> carrier_nat() const;
   bool behind_router() const;
-  Reach reach() const { return run.answer ? run.answer->reach : Reach::kNone; }
+  // None: there is no answer, or nothing was dialled that others would: a stranger is at its own host alone.
+  std::optional<Reach> reach() const;
+  std::string reach_text() const;
   std::vector<std::string> remedies() const;
   std::vector<std::string> lines() const;  // one a row, then the remedies
   Json json() const;

@@ -29,8 +29,8 @@ void Reachability::link_down() {
 }
 
 void Reachability::told_elsewhere(std::vector<std::string> mapped, std::string mapping) {
-  mapped_ = std::move(mapped);
   mapping_ = std::move(mapping);
+  if (std::exchange(mapped_, mapped) == mapped) return;
   answered_ = false;
   pause_.reset();
   next_query_ = TimePoint{};  // at once

@@ -294,6 +294,7 @@ void Trainer::tick() {
 
 void Trainer::on_link_up(const Remote& remote) {
   courier_.on_link_up(remote, env_.loop.now());
+  if (!neighbours_.roster().stage_of(remote.session)) return;
   // What was decided while it had no link, before a last round or the end of the run goes on without its answer.
   const CommitQueue::Commits outstanding = env_.book.outstanding();
   if (const auto found = outstanding.find(remote.session); found != outstanding.end()) commits_.add({*found});

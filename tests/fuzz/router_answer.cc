@@ -6,7 +6,7 @@ namespace shoal::fuzz {
 namespace {
 
 bool take(ByteView bytes) {
-  MapTalk talk(*ip_bytes("192.168.1.7"), {4700, 4701}, Rng(1));
+  MapTalk talk(*ip_bytes("192.168.1.7"), {4700, 4701}, 1);
   const TimePoint now{std::chrono::seconds(1)};
   (void)talk.turn(now);
   talk.take(bytes, now);

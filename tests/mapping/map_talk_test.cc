@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "common/rng.h"
 #include "tests/mapping/router_answers.h"
 
 namespace shoal {
@@ -45,7 +49,7 @@ class MapTalkTest : public testing::Test {
   }
 
   TimePoint now{1s};
-  MapTalk talk{*ip_bytes("192.168.1.7"), {kPort, kBulk}, Rng(3)};
+  MapTalk talk{*ip_bytes("192.168.1.7"), {kPort, kBulk}, 3};
 };
 
 TEST_F(MapTalkTest, BothPortsAreMappedByPcp) {
@@ -67,12 +71,12 @@ TEST_F(MapTalkTest, SilenceEndsIt) {
   const auto sent = run_silent(60s);
   EXPECT_TRUE(talk.over());
   EXPECT_EQ(talk.mapping().why, "the router answers neither PCP nor NAT-PMP");
-  EXPECT_EQ(sent.size(), 3u * 2 + 3u * 3) << "three times each, in both protocols";
+  EXPECT_EQ(sent.size(), 2u * 2 + 3u) << "twice each, then one word thrice in the older protocol";
 }
 
 TEST_F(MapTalkTest, ALostAnswerIsAskedForAgain) {
   int heard = 0;
-  run(1s, [&](const Bytes& request) { return ++heard <= 3 ? Datagram() : pcp_router(request); });
+  run(1s, [&](const Bytes& request) { return ++heard <= 2 ? Datagram() : pcp_router(request); });
   EXPECT_EQ(talk.mapping().by, "PCP");
 }
 
@@ -144,7 +148,7 @@ TEST_F(MapTalkTest, ItIsGivenBackAtTheEnd) {
   for (const bool pcp : {true, false}) {
     SCOPED_TRACE(pcp);
     const auto router = pcp ? pcp_router : pmp_router;
-    talk = MapTalk(*ip_bytes("192.168.1.7"), {kPort, kBulk}, Rng(4));
+    talk = MapTalk(*ip_bytes("192.168.1.7"), {kPort, kBulk}, 4);
     run(0s, router);
     talk.leave(now);
     const auto sent = run(0s, router);
@@ -165,6 +169,47 @@ TEST_F(MapTalkTest, NobodyThereEndsItAtOnce) {
   talk.on_refused();
   EXPECT_TRUE(talk.over());
   EXPECT_EQ(talk.mapping().why, "the router speaks neither PCP nor NAT-PMP");
+}
+
+TEST_F(MapTalkTest, ALaterTalkAsksWithTheSameNonces) {
+  const auto first = run(0s, pcp_router);
+  talk = MapTalk(*ip_bytes("192.168.1.7"), {kPort, kBulk}, 3);
+  EXPECT_EQ(run(0s, pcp_router), first) << "else a router refuses to change what it has (RFC 6887, 11.3)";
+}
+
+TEST_F(MapTalkTest, AnErrorAtARenewalTakesNothingBack) {
+  run(0s, pcp_router);
+  const auto lasting = Duration(std::chrono::seconds(MapTalk::kLifetimeSeconds));
+  run(lasting * 3 / 4, [](const Bytes& request) { return test::pcp_answer(request, 7, 0, "0.0.0.0", 30); });
+  EXPECT_EQ(talk.mapping().by, "PCP");
+  run(lasting / 4 - 5s, pcp_router);
+  EXPECT_EQ(talk.mapping().by, "PCP");
+  run(lasting, [](const Bytes& request) {
+    return test::pcp_answer(request, 0, test::inner_port_of(request), "100.64.1.1", test::lifetime_of(request));
+  });
+  EXPECT_NE(talk.mapping().host, "100.64.1.1") << "it has lost its line";
+}
+
+TEST_F(MapTalkTest, WhatWasGrantedInPartIsGivenBack) {
+  const auto sent = run(1s, [this](const Bytes& request) {
+    if (test::inner_port_of(request) == kBulk) return test::pcp_answer(request, 8, 0, "0.0.0.0", 30);
+    return pcp_router(request);
+  });
+  EXPECT_TRUE(talk.over());
+  EXPECT_EQ(talk.mapping().why, "the router has no port left (PCP code 8)");
+  const auto given_back = [](const Datagram& word) { return test::lifetime_of(word) == 0; };
+  EXPECT_TRUE(std::ranges::any_of(sent, given_back));
+}
+
+TEST_F(MapTalkTest, ALateGrantIsNoAnswerToAFarewell) {
+  run(0s, pcp_router);
+  talk.leave(now);
+  bool late = true;
+  const auto sent = run(2s, [&](const Bytes& request) {
+    if (!std::exchange(late, false)) return pcp_router(request);
+    return test::pcp_answer(request, 0, 5700, "198.51.100.9", 1200);
+  });
+  EXPECT_EQ(sent.size(), 3u) << "it is asked again";
 }
 
 TEST_F(MapTalkTest, NonsenseIsDropped) {

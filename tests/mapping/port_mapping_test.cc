@@ -131,5 +131,18 @@ TEST(PortMappingTest, OtherNumbersAreTold) {
   EXPECT_EQ(mapping_text({{"", "", {}, "the router refuses"}, v6}), "the router refuses; mapped by PCP");
 }
 
+TEST(PortMappingTest, NothingIsAskedWithoutANextPort) {
+  EXPECT_EQ(lane_ports(4700), (std::vector<std::uint16_t>{4700, 4701}));
+  EXPECT_TRUE(lane_ports(65535).empty()) << "port 0 stands for all of them";
+  ThreadLoop loop;
+  PortMapping mapping(loop, {.ports = {}, .addresses = {"192.168.1.7:65535"}}, [] {});
+  EXPECT_TRUE(mapping.await(60s).empty());
+}
+
+TEST(PortMappingTest, WhatIsMappedIsToldOnceAndFirst) {
+  EXPECT_EQ(beside({"1.2.3.4:5", "[2001:db8::7]:4700"}, {"192.168.1.7:4700", "[2001:db8::7]:4700"}),
+            (std::vector<std::string>{"1.2.3.4:5", "[2001:db8::7]:4700", "192.168.1.7:4700"}));
+}
+
 }  // namespace
 }  // namespace shoal

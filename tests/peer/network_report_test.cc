@@ -55,6 +55,9 @@ TEST(NetworkReportTest, WhoCanBeDialledNeedsNoRemedy) {
 TEST(NetworkReportTest, ARouterBehindAnotherOneIsFound) {
   NetworkReport report = at_home();
   EXPECT_FALSE(report.carrier_nat().has_value()) << "nothing says so";
+  report.outer = "192.168.178.20";
+  EXPECT_FALSE(report.carrier_nat().has_value()) << "it may be one of one's own";
+  EXPECT_THAT(report.remedies(), Contains(HasSubstr("in both, or make one of them a bridge")));
   report.outer = "100.64.3.4";
   EXPECT_EQ(report.carrier_nat(), true);
   report.outer = "198.51.100.200";
@@ -73,6 +76,28 @@ TEST(NetworkReportTest, ANetworkThatLetsNothingOutIsToldFromARunThatIsOver) {
   report.outwards[0].port_443 = "silent";
   EXPECT_THAT(report.remedies(), Contains(HasSubstr("is the run still on")));
   EXPECT_THAT(report.lines(), Contains("run       no link: no route"));
+}
+
+TEST(NetworkReportTest, APlaceThatRefusesIsARunThatIsOver) {
+  NetworkReport report = at_home();
+  report.run = {.why = "refused"};
+  report.outwards[0].took.reset();
+  report.outwards[0].refused = true;
+  report.outwards[0].port_443 = "closed";
+  EXPECT_THAT(report.remedies(), Contains(HasSubstr("is the run still on")));
+}
+
+TEST(NetworkReportTest, WhatNobodyDialledIsNotCalledUnreachable) {
+  NetworkReport report = at_home();
+  report.run.relayed = true;
+  report.run.answer->host.clear();
+  EXPECT_FALSE(report.reach().has_value());
+  EXPECT_THAT(report.lines(), Contains(HasSubstr("reach     not known: who is no member")));
+  EXPECT_EQ(report.remedies().size(), 1u) << "and no port is to be opened";
+  report = at_home();
+  report.mapped_by = "PCP";
+  report.mapped = {"203.0.113.77:4700"};
+  EXPECT_FALSE(report.reach().has_value()) << "the run sees another address than the one that is mapped";
 }
 
 TEST(NetworkReportTest, AKeyThatIsNotAdmittedIsSaid) {

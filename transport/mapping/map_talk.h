@@ -1,7 +1,8 @@
 #pragma once
 // One talk with a router about the ports of this machine: PCP first, NAT-PMP where it lacks that. What it maps is asked
-// for again at half of its lifetime, with the same nonces, and given back at the end. A talk that came to nothing is
-// over: its owner begins another one later, for the network may be another by then.
+// for again at half of its lifetime, and given back at the end. Its nonces follow from a secret of the process and the
+// port, so that a later talk, and the next process with that key, may change what an earlier one left (RFC 6887, 11.3).
+// A talk that came to nothing is over: its owner begins another one later, for the network may be another by then.
 //
 // Value without I/O: datagrams and the time are handed in. Thread: one.
 #include <cstdint>
@@ -10,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "common/rng.h"
 #include "common/time.h"
 #include "transport/mapping/map_words.h"
 
@@ -31,12 +31,12 @@ class MapTalk {
   // A restarted router has forgotten what it mapped, and says so to nobody who does not listen for it: half of this is
   // how long that lasts.
   static constexpr std::uint32_t kLifetimeSeconds = 1200;
-  static constexpr Duration kFirstWait = 250ms;  // for an answer; it doubles (RFC 6886, section 3.1)
-  static constexpr int kTries = 3;
+  static constexpr Duration kFirstWait = 250ms;    // for an answer; it doubles (RFC 6886, section 3.1)
+  static constexpr int kPcpTries = 2, kTries = 3;  // of PCP before the older protocol; of each word there
   static constexpr Duration kRenewalPauseMin = 10s;
 
   // `client`: our address on the way to the router.
-  MapTalk(IpBytes client, const std::vector<std::uint16_t>& ports, Rng rng);
+  MapTalk(IpBytes client, const std::vector<std::uint16_t>& ports, std::uint64_t secret);
 
   // What is to be sent now, and when to ask for more.
   std::vector<Bytes> turn(TimePoint now);
@@ -63,6 +63,7 @@ class MapTalk {
   void on_silence(TimePoint now);
   void on_answer(const MapAnswer& answer, TimePoint now);
   void look_whole(TimePoint now);
+  void give_up(std::string why, TimePoint now);  // and gives back what was granted
   void end(std::string why);
 
   IpBytes client_;

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -66,9 +67,11 @@ class PortMapping::Thread {
  public:
   Thread(PortMappingOptions options, std::function<void()> tell)
       : options_(std::move(options)), tell_(std::move(tell)) {
-    SHOAL_CHECK(!options_.ports.empty() && options_.ports.size() <= PortMappingOptions::kPortsMax);
+    SHOAL_CHECK(options_.ports.size() <= PortMappingOptions::kPortsMax);
+    SHOAL_CHECK(std::ranges::find(options_.ports, 0) == options_.ports.end());  // to a router that is all of them
     for (const IpFamily family : {IpFamily::kV4, IpFamily::kV6}) {
-      if (options_.router ? family == IpFamily::kV4 : host_for(options_.addresses, family).has_value())
+      if (!options_.ports.empty() &&
+          (options_.router ? family == IpFamily::kV4 : host_for(options_.addresses, family).has_value()))
         lines_.push_back({.family = family});
     }
     said_.resize(lines_.size());
@@ -109,6 +112,13 @@ class PortMapping::Thread {
     bool held = false;    // the talk mapped something
     Mapping mapping{};
   };
+
+  bool tells(const std::string& host) const {
+    return std::ranges::any_of(options_.addresses, [&](const std::string& address) {
+      const auto parsed = parse_dial_address(address);
+      return parsed.ok() && plain_host(parsed->control.host) == plain_host(host);
+    });
+  }
 
   bool stopping() const {
     const std::lock_guard lock(mutex_);
@@ -156,8 +166,11 @@ class PortMapping::Thread {
     const auto own = own_place(socket->get());
     const auto client = own ? ip_bytes(own->host) : make_error(ErrorCode::kUnreachable, "");
     if (!client.ok()) return fail("this machine has no address toward its router");
+    // A tunnel, or another network: the router would forward to where nobody listens, and name an address that its
+    // owner may hide.
+    if (!options_.router && !tells(own->host)) return fail("the way to the router is not that of the told address");
     line.socket = *std::move(socket);
-    line.talk.emplace(*client, options_.ports, Rng(entropy_seed()));
+    line.talk.emplace(*client, options_.ports, options_.secret);
     line.held = false;
     for (const Bytes& word : line.talk->turn(monotonic_now()))
       (void)!::send(line.socket.get(), word.data(), word.size(), MSG_NOSIGNAL);
@@ -176,7 +189,7 @@ class PortMapping::Thread {
 
   void look(Line& line) {
     if (!line.talk) return;
-    line.mapping = line.talk->mapping();
+    if (line.talk->mapping().settled() || line.talk->over()) line.mapping = line.talk->mapping();
     line.held |= !line.mapping.by.empty();
     if (!line.talk->over()) return;
     line.talk.reset();
@@ -198,7 +211,12 @@ class PortMapping::Thread {
 
   TimePoint next_at() const {
     TimePoint next = TimePoint::max();
-    for (const Line& line : lines_) next = std::min(next, line.talk ? line.talk->wake_at() : line.next_at);
+    for (const Line& line : lines_) {
+      if (line.talk)
+        next = std::min(next, line.talk->wake_at());
+      else if (!stopping())
+        next = std::min(next, line.next_at);
+    }
     return next;
   }
 
@@ -234,6 +252,25 @@ PortMapping::~PortMapping() = default;
 
 std::vector<Mapping> PortMapping::now() const { return thread_->now(); }
 std::vector<Mapping> PortMapping::await(Duration patience) const { return thread_->await(patience); }
+
+std::uint64_t mapping_secret(const KeyPair& key) {
+  const Signature signature = key.sign(Bytes::copy_of(std::string_view("shoal mapping 1")));
+  std::uint64_t secret = 0;
+  for (std::size_t i = 0; i < sizeof secret; ++i) secret = secret << 8 | signature[i];
+  return secret;
+}
+
+std::vector<std::uint16_t> lane_ports(std::uint16_t port) {
+  if (port == 65535) return {};
+  return {port, static_cast<std::uint16_t>(port + 1)};
+}
+
+std::vector<std::string> beside(const std::vector<std::string>& mapped, const std::vector<std::string>& addresses) {
+  std::vector<std::string> all = mapped;
+  std::ranges::copy_if(addresses, std::back_inserter(all),
+                       [&](const std::string& address) { return std::ranges::find(mapped, address) == mapped.end(); });
+  return all;
+}
 
 std::vector<std::string> mapped_addresses(const std::vector<Mapping>& mappings, std::uint16_t port) {
   std::vector<std::string> addresses;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/crypto/sign.h"
 #include "common/event_loop.h"
 #include "common/host_port.h"
 #include "common/lifetime.h"
@@ -21,8 +22,9 @@ namespace shoal {
 
 struct PortMappingOptions {
   static constexpr std::size_t kPortsMax = 4;
-  std::vector<std::uint16_t> ports;
+  std::vector<std::uint16_t> ports;     // empty: no router is asked
   std::vector<std::string> addresses;   // that others are told ("IP:port"): which families there is a talk for
+  std::uint64_t secret = 0;             // of the process's key (mapping_secret)
   std::optional<HostPort> router = {};  // for tests: that one, of an IPv4 network
 };
 
@@ -48,6 +50,11 @@ class PortMapping {
   const std::unique_ptr<Thread> thread_;
 };
 
+std::uint64_t mapping_secret(const KeyPair& key);
+// The ports of a process that listens on `port` and the next one; empty where there is no next one.
+std::vector<std::uint16_t> lane_ports(std::uint16_t port);
+// Those that a router maps, and behind them `addresses` that are none of these.
+std::vector<std::string> beside(const std::vector<std::string>& mapped, const std::vector<std::string>& addresses);
 // Where others dial, by these mappings, the process that listens on `port` (and on the next one with its bulk lane).
 std::vector<std::string> mapped_addresses(const std::vector<Mapping>& mappings, std::uint16_t port);
 // "mapped by PCP", "the router does not answer"; empty: no router is asked, or nothing is known yet.
