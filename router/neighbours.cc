@@ -60,6 +60,8 @@ void Neighbours::on_knock(const Session& from) {
 
 Session Neighbours::on_link_down(const Remote& remote, TimePoint now) {
   Session session = remote.session;
+  // A dial that failed has lost what waited for it, whoever it went to.
+  if (session == Session{} && remote.peer == authority_) session = authority_session_.value_or(session);
   if (session == Session{})
     if (const auto member = roster_.session_of(remote.peer)) {
       session = *member;

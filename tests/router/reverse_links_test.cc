@@ -243,6 +243,16 @@ TEST(ReverseLinksTest, WhereFewerAreMetWithoutARelayThanOverOneLinksAreOpenedTho
   EXPECT_EQ(links.dialled.size(), 1u) << "half can be met, and these have room";
 }
 
+// A peer of stage 0 has its gradients sent again to a launching process that they did not come to.
+TEST(ReverseLinksTest, ADialOfTheAuthorityThatFailedIsItsSessions) {
+  HeldLinks links;
+  Neighbours peer(links, session(1), peer_at(999));
+  peer.on_members(list_of(2, 3, 2), kBegin);
+  EXPECT_EQ(peer.on_link_down(failed_dial_of(999), kBegin), Session{}) << "it was never heard";
+  peer.on_link_up({peer_at(999), session(999), PeerRole::kTrainer});
+  EXPECT_EQ(peer.on_link_down(failed_dial_of(999), kBegin), session(999));
+}
+
 TEST(ReverseLinksTest, ARelayedLinkWeighsAFifthUntilAHopFinishedThere) {
   HopRates rates;
   for (const std::uint64_t tag : {1, 2}) {
