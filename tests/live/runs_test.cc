@@ -155,8 +155,7 @@ TEST(LiveRunTest, WhatIsSavedHasTheLossThatWasValidated) {
                          .more = "[wire]\nforward = \"" + codec + "\"\nbackward = \"" + codec + "\"\n"}));
     file.erase(file.find("validation_samples = 4\n"), 23);  // all of them, as eval judges
     swarm.launch(swarm.write_file("run.toml", file), {"--save", swarm.path("saved")});
-    swarm.join("a", {"--device", "cpu"});
-    swarm.join("b", {"--device", "cpu"});
+    for (const std::string name : {"a", "b"}) swarm.join(name, {"--device", "cpu"});
     for (const std::string name : {"launch", "a", "b"})
       EXPECT_EQ(swarm.exit_code(name), 0) << name << swarm.errors(name);
     swarm.start("eval", {"--json", "eval", swarm.path("saved"), "--text", swarm.path("text.bin"), "--threads", "1",
@@ -168,7 +167,10 @@ TEST(LiveRunTest, WhatIsSavedHasTheLossThatWasValidated) {
     };
     const double validated = number_after(swarm.output("launch"), "val_loss");
     EXPECT_GT(validated, 0);
-    EXPECT_NEAR(number_after(swarm.output("eval"), "val_loss"), validated, 1e-6 * validated);
+    // It passes other numbers of samples at a time, so that sums differ in the last bit: a value at the edge of a step
+    // of int8 then goes to the other one.
+    const double within = codec == "raw" ? 1e-6 : 1e-5;
+    EXPECT_NEAR(number_after(swarm.output("eval"), "val_loss"), validated, within * validated);
     EXPECT_EQ(number_after(ScratchFolder::read(swarm.path("saved/config.json")), "n_layer"), 4);
     const std::string part = "saved/model-00002-of-00002.safetensors";
     std::string damaged = ScratchFolder::read(swarm.path(part));
