@@ -15,7 +15,6 @@
 #include "common/program/json_text.h"
 #include "common/program/outcome.h"
 #include "runtime/config/config.h"
-#include "runtime/config/home.h"
 #include "runtime/config/ticket.h"
 #include "runtime/generate/local_text.h"
 #include "runtime/reader/reader.h"
@@ -119,7 +118,7 @@ class SwarmReading {
  private:
   Status open() {
     SHOAL_ASSIGN(const Ticket ticket, parse_ticket(arguments_.source));
-    SHOAL_ASSIGN(const KeyPair key, key_to_use());
+    SHOAL_ASSIGN(const KeyPair key, key_beside_join(global_, arguments_.own_key));
     SHOAL_ASSIGN(wire_, make_zmq_wire(loop_, {.key = key,
                                               .listen = "127.0.0.1:0",  // nobody needs to dial a reader
                                               .admission = Admission::kOpen,
@@ -134,15 +133,6 @@ class SwarmReading {
                                loop_, [] {}, [] {}));  // wait() looks
     loop_.post([this] { reader_->start(); });
     return {};
-  }
-
-  // A key of this process only: the machine's own may be at work for `shoal join`.
-  Result<KeyPair> key_to_use() const {
-    if (!arguments_.own_key) return KeyPair::generate();
-    SHOAL_ASSIGN(const Home home, Home::open(home_path(global_)));
-    if (home.is_temporary())
-      return make_error(ErrorCode::kBusy, "another process uses the key of " + home.path() + ". HINT: end it first");
-    return home.key();
   }
 
   bool wait(const std::function<bool()>& until) {

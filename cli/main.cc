@@ -136,6 +136,14 @@ std::string shoal::home_path(const GlobalOptions& global) {
   return path;
 }
 
+shoal::Result<shoal::KeyPair> shoal::key_beside_join(const GlobalOptions& global, bool own) {
+  if (!own) return KeyPair::generate();
+  SHOAL_ASSIGN(const Home home, Home::open(home_path(global)));
+  if (home.is_temporary())
+    return make_error(ErrorCode::kBusy, "another process uses the key of " + home.path() + ". HINT: end it first");
+  return home.key();
+}
+
 int main(int argc, char** argv) {
   shoal::hold_standard_descriptors();
   shoal::outlive_readers();

@@ -10,7 +10,6 @@
 #include "common/os/thread_loop.h"
 #include "common/program/outcome.h"
 #include "common/rng.h"
-#include "runtime/config/home.h"
 #include "runtime/config/ticket.h"
 #include "runtime/peer/network_report.h"
 #include "transport/mapping/port_mapping.h"
@@ -41,8 +40,9 @@ NetworkReport::Outwards way_to(const std::string& contact) {
   const HostPort place = parsed->control;
   NetworkReport::Outwards way{.place = place.text(), .relay = parsed->via};
   const auto took = time_of_dial(place, kOutwardsPatience);
-  if (took.ok()) way.took = *took;
-  if (!took.ok()) {
+  if (took.ok()) {
+    way.took = *took;
+  } else {
     way.why = took.error().message;
     way.refused = took.code() == ErrorCode::kRefused;
   }
@@ -70,12 +70,7 @@ class Netcheck {
   Status open() {
     SHOAL_ASSIGN(ticket_, parse_ticket(arguments_.ticket));
     SHOAL_ASSIGN(contacts_, contacts_of(ticket_));
-    if (arguments_.own_key) {
-      SHOAL_ASSIGN(const Home home, Home::open(home_path(global_)));
-      if (home.is_temporary())
-        return make_error(ErrorCode::kBusy, "another process uses the key of " + home.path() + ". HINT: end it first");
-      key_ = home.key();
-    }
+    SHOAL_ASSIGN(key_, key_beside_join(global_, arguments_.own_key));
     SHOAL_ASSIGN(
         wire_, make_zmq_wire(loop_, {.key = key_,
                                      .listen = arguments_.listen.empty() ? listen_toward(contacts_) : arguments_.listen,
@@ -145,7 +140,7 @@ class Netcheck {
   ThreadLoop loop_;
   Ticket ticket_;
   std::vector<std::string> contacts_;
-  KeyPair key_ = KeyPair::generate();  // one of this process alone: the machine's own may be at work for `shoal join`
+  KeyPair key_ = KeyPair::generate();
   std::unique_ptr<ZmqWire> wire_;
   std::unique_ptr<PortMapping> mapping_;
   NetworkReport report_;

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "common/crypto/sign.h"
 #include "common/program/options.h"
+#include "common/result.h"
 
 namespace shoal {
 
@@ -38,6 +40,9 @@ void add_saved_options(Command& command, std::string& tokenizer, std::string& ba
 
 // The folder that --home or the environment names; a warning when neither does.
 std::string home_path(const GlobalOptions& global);
+// For a command that is no member: a key of this process alone, since `shoal join` may be at work with the machine's;
+// or that one, for a run that admits listed keys. ERRORS: kBusy (another process uses it), Home::open's.
+Result<KeyPair> key_beside_join(const GlobalOptions& global, bool own);
 
 // "shoal VERSION (protocol N)"
 std::string version_line();

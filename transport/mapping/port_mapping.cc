@@ -172,8 +172,6 @@ class PortMapping::Thread {
     line.socket = *std::move(socket);
     line.talk.emplace(*client, options_.ports, options_.secret);
     line.held = false;
-    for (const Bytes& word : line.talk->turn(monotonic_now()))
-      (void)!::send(line.socket.get(), word.data(), word.size(), MSG_NOSIGNAL);
   }
 
   void read(Line& line) {
