@@ -29,6 +29,7 @@ namespace fs = std::filesystem;
 
 struct ExportArguments {
   std::string saved, folder, format = "hf", base, type = std::string(kPublishedTypeNames[0]), tokenizer;
+  bool drop_boundary = false;
 };
 
 // --tokenizer, or the one that was saved beside the model; empty: neither.
@@ -92,6 +93,19 @@ Result<LoadedStage> whole_stage(LoadedStage stage, const BaseModel& base) {
   return whole;
 }
 
+// The same layers without what stood between stages.
+LoadedStage without_halves(const LoadedStage& stage) {
+  LoadedStage plain{.spec = stage.spec, .parameters = {}};
+  plain.spec.model = without_boundary(stage.spec.model);
+  plain.parameters.reserve(parameter_count(plain.spec));
+  for (const ParameterSpec& parameter : parameters_of(stage.spec)) {
+    if (is_of_boundary(parameter.name)) continue;
+    const auto first = stage.parameters.begin() + static_cast<std::ptrdiff_t>(parameter.offset);
+    plain.parameters.insert(plain.parameters.end(), first, first + element_count(parameter.shape));
+  }
+  return plain;
+}
+
 Result<Exported> write_stages(const ExportArguments& arguments, const std::optional<BaseModel>& base,
                               PublishedType type, NewFiles& made) {
   Exported exported;
@@ -100,6 +114,7 @@ Result<Exported> write_stages(const ExportArguments& arguments, const std::optio
     if (base) {
       SHOAL_ASSIGN(stage, whole_stage(std::move(stage), *base));
     }
+    if (arguments.drop_boundary) stage = without_halves(stage);
     made.expect((fs::path(arguments.folder) / published_file_name(stage.spec)).string());
     SHOAL_TRY(publish_stage(arguments.folder, stage.spec, stage.parameters, type));
     exported.specs.push_back(stage.spec);
@@ -147,16 +162,6 @@ Result<Exported> export_adapters(const ExportArguments& arguments, const RunConf
   return exported;
 }
 
-// transformers and peft have no class that would read it.
-Status check_plain(const std::string& saved, const ModelSpec& model) {
-  if (!has_boundary(model)) return {};
-  return make_error(ErrorCode::kUnsupported,
-                    saved +
-                        " holds a model with a narrow boundary ([model] boundary = " + std::to_string(model.boundary) +
-                        "), which transformers has no class for. HINT: `shoal eval` and `shoal generate` take the " +
-                        "folder as it is, and `shoal launch --resume` goes on with its run");
-}
-
 Result<Exported> export_saved(const ExportArguments& arguments) {
   std::error_code failure;
   if (!fs::exists(fs::path(arguments.saved) / kSavedConfigName, failure))
@@ -166,16 +171,29 @@ Result<Exported> export_saved(const ExportArguments& arguments) {
                           "makes one");
   SHOAL_TRY(check_saved_model(arguments.saved));
   SHOAL_ASSIGN(const RunConfig config, load_saved_config(arguments.saved));
-  SHOAL_TRY(check_plain(arguments.saved, config.model));
+  if (arguments.drop_boundary && !has_boundary(config.model))
+    return make_error(ErrorCode::kInput,
+                      arguments.saved + " holds a model without a narrow boundary. HINT: leave --drop-boundary out");
   NewFiles made;
   made.expect(arguments.folder);
   for (const char* name : {kSavedTokenizerName, kTokenizerConfigName, kGenerationConfigName, kIndexFileName,
-                           kArchitectureFileName, kAdapterWeightsName, kAdapterConfigName})
+                           kArchitectureFileName, kAdapterWeightsName, kAdapterConfigName, kBoundaryClassName})
     made.expect((fs::path(arguments.folder) / name).string());
   auto exported =
       arguments.format == "peft" ? export_adapters(arguments, config) : export_whole(arguments, config, made);
   if (exported.ok()) made.keep();
   return exported;
+}
+
+// How the folder is opened, or what is to be known of it before.
+std::string remark(const ExportArguments& arguments, const Exported& exported) {
+  if (arguments.format == "peft") return "from_pretrained of peft's PeftModel reads it";
+  if (arguments.drop_boundary)
+    return "from_pretrained of transformers reads it; its layers were trained with a boundary between them that is gone "
+           "now: train it on ([model] from) before it is of use";
+  const bool has_own_class = has_boundary(exported.specs.front().model);
+  return has_own_class ? "from_pretrained of transformers reads it with trust_remote_code=True, by modeling_boundary.py"
+                       : "from_pretrained of transformers reads it";
 }
 
 int run(const ExportArguments& arguments, bool json) {
@@ -187,11 +205,10 @@ int run(const ExportArguments& arguments, bool json) {
   if (json) {
     std::printf("%s\n", out.text().c_str());
   } else {
-    const bool peft = arguments.format == "peft";
-    std::printf("%s has the %s, %llu parameters in %s; from_pretrained of %s reads it\n",
-                printable(arguments.folder).c_str(), peft ? "adapters" : "model",
+    std::printf("%s has the %s, %llu parameters in %s; %s\n", printable(arguments.folder).c_str(),
+                arguments.format == "peft" ? "adapters" : "model",
                 static_cast<unsigned long long>(exported->parameters), arguments.type.c_str(),
-                peft ? "peft's PeftModel" : "transformers");
+                remark(arguments, *exported).c_str());
   }
   return kExitOk;
 }
@@ -210,6 +227,8 @@ void add_export(Command& app, Program& program) {
   add_saved_options(command, arguments->tokenizer, arguments->base, "the one beside the model, if any");
   command.add_option("--dtype", arguments->type, "of the weights: fp32 or bf16 (default: fp32)")
       .one_of({"fp32", "bf16"});
+  command.add_flag("--drop-boundary", arguments->drop_boundary,
+                   "of a model with a narrow boundary: the plain model without it, which must be trained on");
   run_when_named(command, program, [arguments](const GlobalOptions& global) { return run(*arguments, global.json); });
 }
 

@@ -16,20 +16,36 @@ from safetensors.torch import load_file, save_file
 from transformers import (AutoModelForCausalLM, AutoTokenizer, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config,
                           Qwen3Config, logging)
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "stages/pretrained"))
+from modeling_boundary import BoundaryConfig, BoundaryForCausalLM  # noqa: E402
+
+# Whatever opens a folder takes the class that lies in it.
+BoundaryConfig.register_for_auto_class()
+BoundaryForCausalLM.register_for_auto_class("AutoModelForCausalLM")
+
 LOGITS_APART = 1e-4  # absolute
 STEP_APART = 1e-5  # of a tensor's norm
 VOCABULARY, CONTEXT, POSITIONS, SEQUENCES, WINDOW = 300, 64, 16, 2, 32
 RATE, EPS, DECAY, BETAS = 1e-3, 1e-4, 0.1, (0.9, 0.95)
 
 LLAMA = dict(vocab_size=VOCABULARY, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
-             max_position_embeddings=CONTEXT)
+             max_position_embeddings=CONTEXT, bos_token_id=None, eos_token_id=None)
 LLAMA3 = dict(rope_type="llama3", rope_theta=500000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=16)
 
 
 def gpt2(**more):
-    return GPT2Config(vocab_size=VOCABULARY, n_positions=CONTEXT, n_embd=32, n_layer=2, n_head=4,
-                      bos_token_id=None, eos_token_id=None, **more)
+    return GPT2Config(**{**dict(vocab_size=VOCABULARY, n_positions=CONTEXT, n_embd=32, n_layer=2, n_head=4, bos_token_id=None,
+                                eos_token_id=None), **more})
+
+
+def has_boundary(config):
+    return config.model_type == BoundaryConfig.model_type
+
+
+def with_cuts(base, table):
+    """Cuts where both stages meet and inside the first."""
+    return BoundaryConfig(base=base, boundary=4, boundary_table=table, cuts=[1, 2], tie_word_embeddings=False)
 
 
 def rewritten(folder, change):
@@ -95,17 +111,30 @@ SHAPES = [
     ("qwen2, a window from the second layer on",
      Qwen2Config(**LLAMA, num_key_value_heads=2, use_sliding_window=True, sliding_window=WINDOW, max_window_layers=1),
      torch.float32, False),
+    ("gpt2, a boundary, a table as wide as the model",
+     with_cuts(gpt2(tie_word_embeddings=False, n_layer=4), 32), torch.float32, False),
+    ("llama, a boundary", with_cuts(LlamaConfig(**{**LLAMA, "num_hidden_layers": 4}, tie_word_embeddings=False), 16),
+     torch.float32, True),
+    ("llama, a boundary without a table, bfloat16",
+     with_cuts(LlamaConfig(**{**LLAMA, "num_hidden_layers": 4}, tie_word_embeddings=False), 0), torch.bfloat16, False),
+    ("qwen3, a boundary",
+     with_cuts(Qwen3Config(**{**LLAMA, "num_hidden_layers": 4}, num_key_value_heads=2, head_dim=8, tie_word_embeddings=False), 16),
+     torch.float32, False),
 ]
 
 
 def make_folder(config, dtype, sharded, folder):
     """A model whose every parameter is random, norms and biases too."""
-    model = AutoModelForCausalLM.from_config(config)
+    model = BoundaryForCausalLM(config) if has_boundary(config) else AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             norm = parameter.ndim == 1 and name.endswith("weight")
             parameter.normal_(1 if norm else 0, 0.1 if norm else 0.2)
     model.to(dtype).save_pretrained(folder, max_shard_size="20KB" if sharded else "1GB")
+
+
+def opened(folder, **more):
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, trust_remote_code=True, **more)
 
 
 def untied(model):
@@ -130,7 +159,7 @@ def shoal(*command):
 
 
 def logits_apart(bin_dir, folder, model, scratch):
-    longest = min(getattr(model.config, "sliding_window", None) or CONTEXT, model.config.max_position_embeddings)
+    longest = min(getattr(model.config.get_text_config(), "sliding_window", None) or CONTEXT, model.config.max_position_embeddings)
     ids = torch.randint(VOCABULARY, (1, longest), generator=torch.Generator().manual_seed(3))
     (scratch / "ids").write_bytes(ids.to(torch.int32).numpy().tobytes())
     shoal(bin_dir / "shoal-bench", "logits", folder, "--tokens", scratch / "ids", "--out", scratch / "logits")
@@ -174,10 +203,15 @@ steps = 1
     return torch.stack([windows[i * POSITIONS : (i + 1) * POSITIONS + 1] for i in range(SEQUENCES)])
 
 
+def decays(name, parameter):
+    """Matrices and embeddings do, but a boundary's matrices."""
+    return parameter.ndim > 1 and not (name.startswith("boundary.") and name.endswith((".down", ".up", ".table_up")))
+
+
 def step(model, rows):
     """One step of transformers' model, in place; its loss."""
-    matrices = [p for p in model.parameters() if p.ndim > 1]
-    rest = [p for p in model.parameters() if p.ndim == 1]
+    matrices = [p for name, p in model.named_parameters() if decays(name, p)]
+    rest = [p for name, p in model.named_parameters() if not decays(name, p)]
     optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": DECAY}, {"params": rest, "weight_decay": 0}],
                                   lr=RATE, betas=BETAS, eps=EPS)
     logits = model(rows[:, :-1]).logits
@@ -194,11 +228,18 @@ def saved_tensors(folder):
     return tensors
 
 
+def name_in(model, name):
+    """What --save calls `name`, in transformers' model."""
+    if name.startswith("boundary."):
+        return name
+    inside = "transformer." if model.config.get_text_config().model_type == "gpt2" and not name.startswith("lm_head") else ""
+    return ("base." if has_boundary(model.config) else "") + inside + name
+
+
 def step_apart(saved, model):
     """The largest difference of a tensor, in parts of its norm."""
     theirs = model.state_dict()
-    prefix = "transformer." if model.config.model_type == "gpt2" else ""
-    named = {name if name.startswith("lm_head") else prefix + name: value for name, value in saved.items()}
+    named = {name_in(model, name): value for name, value in saved.items()}
     assert set(named) == set(theirs), set(named) ^ set(theirs)
     return max(((named[name] - theirs[name]).norm() / theirs[name].norm()).item() for name in theirs)
 
@@ -221,17 +262,16 @@ def check_export(bin_dir, saved, model, dtype, scratch):
     tokenizer = write_tokenizer(scratch / "tokenizer.json")
     shoal(bin_dir / "shoal", "export", saved, folder, "--format", "hf", "--dtype", dtype, "--tokenizer",
           scratch / "tokenizer.json")
-    read, found = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+    read, found = opened(folder, output_loading_info=True)
     assert not found["missing_keys"] and not found["unexpected_keys"], found
     assert type(read).__name__ in read.config.architectures, read.config.architectures
     written = saved_tensors(saved)
-    prefix = "transformer." if model.config.model_type == "gpt2" else ""
     for name, value in written.items():
-        there = read.state_dict()[name if name.startswith("lm_head") else prefix + name]
+        there = read.state_dict()[name_in(model, name)]
         assert torch.equal(there, value.bfloat16().float() if dtype == "bf16" else value), name
     assert (folder / "generation_config.json").exists()
     text = "any text, \u00e9 too"
-    of_folder = AutoTokenizer.from_pretrained(folder)
+    of_folder = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
     assert of_folder(text)["input_ids"] == tokenizer.encode(text).ids
     assert of_folder.eos_token == "<|endoftext|>" and read.config.eos_token_id == of_folder.eos_token_id
     return read.eval()
@@ -243,11 +283,11 @@ def verify(shape, bin_dir, scratch):
     make_folder(config, dtype, sharded, folder)
     files = len(list(folder.glob("*.safetensors")))
     assert (files > 1) == sharded, files
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model = opened(folder).eval()
     for one in change:
         one(folder)
         if one is not wrapped:
-            model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+            model = opened(folder).eval()
     before = logits_apart(bin_dir, folder, model, scratch)
     rows = run_file(folder, scratch)
     result = json.loads(shoal(bin_dir / "shoal", "--json", "solo", scratch / "run.toml", "--save", saved, "--device",
@@ -255,10 +295,13 @@ def verify(shape, bin_dir, scratch):
     model = untied(model)
     loss = abs(step(model, rows) - result["loss_start"])
     stepped = step_apart(saved_tensors(saved), model)
-    plain = AutoModelForCausalLM.from_pretrained(saved, dtype=torch.float32).eval()
     exported = check_export(bin_dir, saved, model, "bf16" if dtype != torch.float32 else "fp32", scratch)
-    after = max(logits_apart(bin_dir, saved, model, scratch), logits_apart(bin_dir, saved, plain, scratch),
-                logits_apart(bin_dir, scratch / "export", exported, scratch))
+    after = logits_apart(bin_dir, scratch / "export", exported, scratch)
+    if has_boundary(model.config):  # what is saved of it is shoal's alone
+        after = max(after, logits_apart(bin_dir, scratch / "export", model, scratch) if dtype == torch.float32 else 0)
+    else:
+        plain = opened(saved).eval()
+        after = max(after, *(logits_apart(bin_dir, saved, one, scratch) for one in (model, plain)))
     agrees = max(before, after, loss) <= LOGITS_APART and stepped <= STEP_APART
     print(f"{name}, {str(dtype)[6:]}, {files} file{'s' * (files > 1)}: logits {before:.1e} apart, loss {loss:.1e}; after "
           f"a step a tensor {stepped:.1e} of its norm, logits {after:.1e}; export as {type(exported).__name__}"

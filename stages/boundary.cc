@@ -11,7 +11,9 @@ namespace {
 constexpr std::uint32_t kTableStep = 64;
 constexpr std::uint64_t kLayersATable = 20;  // times E's parameters
 
-std::string name_of(std::uint32_t layer, const char* word) { return "boundary." + std::to_string(layer) + word; }
+constexpr char kPrefix[] = "boundary.";
+
+std::string name_of(std::uint32_t layer, const char* word) { return kPrefix + std::to_string(layer) + word; }
 
 // Both halves of a cut are drawn under one name, so that U D begins as a projection.
 ParameterSpec basis(std::uint32_t layer, const char* word, Shape shape) {
@@ -51,6 +53,8 @@ std::vector<ParameterSpec> up_of(const ModelSpec& model, std::uint32_t layer) {
   }
   return list;
 }
+
+bool is_of_boundary(std::string_view name) { return name.starts_with(kPrefix); }
 
 double down_cost(const ModelSpec& model) { return 2.0 * model.positions * model.dim * model.boundary; }
 

@@ -8,6 +8,7 @@
 // says; text tokens cross every hop anyway. After MAPL (arXiv 2606.05484), with untied ends; ResBM (2604.11947) in
 // another basis. A cut inside a stage has both halves there. Pure; no torch. Thread: any.
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "stages/model_family.h"
@@ -20,6 +21,9 @@ inline bool has_boundary(const ModelSpec& model) { return model.boundary != 0; }
 // in front of the next one, if any; in front of a layer: of its own.
 std::vector<ParameterSpec> down_of(const ModelSpec& model, std::uint32_t layer);  // D
 std::vector<ParameterSpec> up_of(const ModelSpec& model, std::uint32_t layer);    // U, E, P, Q
+
+// Whether a parameter of this name is of a half.
+bool is_of_boundary(std::string_view name);
 
 // FLOPs of a forward of one sequence over a half.
 double down_cost(const ModelSpec& model);

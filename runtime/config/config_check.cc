@@ -5,7 +5,6 @@
 #include "compression/codec.h"
 #include "runtime/config/config_table.h"
 #include "runtime/config/derived_options.h"
-#include "stages/boundary.h"
 #include "stages/schedule.h"
 
 namespace shoal {
@@ -87,13 +86,6 @@ Status check_first_weights(const RunConfig& c, const std::string& origin) {
                      std::to_string(c.pipeline.stages) + " stages: leave it out, launch writes it");
 }
 
-// check_boundary() judges the rest, which a model alone can tell.
-Status check_boundary_origin(const RunConfig& c, const std::string& origin) {
-  if (!has_boundary(c.model) || c.model.from.empty()) return {};
-  return input_error(origin + ": [model] boundary = " + std::to_string(c.model.boundary) +
-                     " does not go with from, whose model was trained to send all of its width: leave one of them out");
-}
-
 // The ramp goes by the schedule, and there is lateness to spare only where gradients are made at older weights.
 Status check_ramp(const RunConfig& c, const std::string& origin) {
   if (!c.pipeline.in_flight_ramp.given || c.pipeline.in_flight_ramp.given->empty()) return {};
@@ -172,7 +164,6 @@ Status check_config(const RunConfig& c, const std::string& origin) {
   if (c.timing.membership_s < c.timing.lease_s) {
     return refuse("[timing] membership_s must be at least lease_s, else a peer is fenced while its leases live");
   }
-  SHOAL_TRY(check_boundary_origin(c, origin));
   const auto split = split_model(c.model_spec(), c.pipeline.stages, c.pipeline.layers_per_stage);
   if (!split.ok()) return refuse(split.error().message);
   SHOAL_TRY(check_text(c, origin));

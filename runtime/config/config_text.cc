@@ -8,6 +8,7 @@
 
 #include "runtime/config/config_table.h"
 #include "runtime/config/derived_options.h"
+#include "stages/boundary.h"
 
 namespace shoal {
 namespace {
@@ -300,6 +301,7 @@ Result<bool> fill_model(const toml::table& file, const std::string& origin, cons
     return make_error(model.code(), at(origin, where) + "[model] from: " + model.error().message);
   }
   static_cast<ModelSpec&>(config.model) = *model;
+  if (has_boundary(*model)) config.model.boundary_table = model->boundary_table;
   config.model.positions = std::min(model->context_length(), kPositionsOfFolder);
   return true;
 }
@@ -310,7 +312,7 @@ Status check_agrees(const toml::table& file, const std::string& origin, const Ru
   for (const OptionRow& row : option_table()) {
     const toml::node* given = file[row.section][row.key].node();
     const bool free = row.key == "from" || row.key == "positions" || row.key == "weights" ||
-                      row.key.starts_with("lora_") || row.key.starts_with("boundary") || row.key == "cuts";
+                      row.key.starts_with("lora_");
     if (row.section != "model" || free || given == nullptr) continue;
     const std::string wanted = value_text(row, config), has = value_text(row, filled);
     if (wanted == has) continue;

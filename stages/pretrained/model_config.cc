@@ -8,6 +8,7 @@
 #include <span>
 
 #include "common/formatted.h"
+#include "stages/boundary.h"
 #include "stages/stage_spec.h"
 
 namespace shoal {
@@ -71,12 +72,14 @@ constexpr AcceptedKey kAcceptedAlways[] = {{"add_cross_attention", "[false]"},
                                            {"is_encoder_decoder", "[false]"},
                                            {"pruned_heads", "[{}]"},
                                            {"quantization_config", "[]"},
-                                           {"auto_map", "[{}]"},
                                            {"num_experts", "[0]"},
                                            {"num_local_experts", "[0]"},
                                            {"n_routed_experts", "[0]"},
                                            {"num_experts_per_tok", "[0]"},
                                            {"moe_intermediate_size", "[]"}};
+
+// A class of the folder's own: we have one.
+constexpr AcceptedKey kAcceptedOfPlain[] = {{"auto_map", "[{}]"}};
 
 constexpr ModelFamily kGpt2 = ModelFamily::kGpt2, kLlama = ModelFamily::kLlama;
 // clang-format off
@@ -172,13 +175,20 @@ Result<double> wanted_number(const Json& object, std::string_view key, double mi
   return number_of(key, *value, min, max);
 }
 
+Result<std::uint32_t> whole(std::string_view key, double value) {
+  if (value == std::floor(value)) return static_cast<std::uint32_t>(value);
+  return make_error(ErrorCode::kMalformed, "config.json: \"" + std::string(key) + "\" is no whole number");
+}
+
+Result<std::uint32_t> wanted_count(const Json& object, std::string_view key, double min) {
+  SHOAL_ASSIGN(const double value, wanted_number(object, key, min, kExtentMax));
+  return whole(key, value);
+}
+
 Status read_extents(const Json& file, const Architecture& architecture, ModelSpec& model) {
   for (const auto& [key, extent, may_lack] : architecture.extents) {
     if (may_lack && find(file, key) == nullptr) continue;
-    SHOAL_ASSIGN(const double value, wanted_number(file, key, 1, kExtentMax));
-    if (value != std::floor(value))
-      return make_error(ErrorCode::kMalformed, "config.json: \"" + std::string(key) + "\" is no whole number");
-    model.*extent = static_cast<std::uint32_t>(value);
+    SHOAL_ASSIGN(model.*extent, wanted_count(file, key, 1));
   }
   SHOAL_ASSIGN(model.norm_epsilon, wanted_number(file, architecture.epsilon, 1e-12, 1e-2));
   return {};
@@ -329,18 +339,15 @@ Result<const Architecture*> architecture_of(const Json& file) {
   return refused("model_type", *type, "shoal has " + list_text(have));
 }
 
-}  // namespace
-
-Result<PretrainedConfig> parse_pretrained_config(std::string_view text) {
-  if (text.size() > kModelConfigBytesMax) return make_error(ErrorCode::kTooLarge, "config.json is larger than 1 MiB");
-  const Json file = Json::parse(text, nullptr, false);
-  if (!file.is_object()) return make_error(ErrorCode::kMalformed, "config.json is no JSON object");
+Result<PretrainedConfig> parse_plain(const Json& file) {
   SHOAL_ASSIGN(const Architecture* architecture, architecture_of(file));
   PretrainedConfig config{.model = {}, .tied = architecture->tied, .notes = {}};
   config.model.family = architecture->family;
   config.model.extras = architecture->extras;
-  SHOAL_TRY(check_accepted(file, kAcceptedAlways));
-  SHOAL_TRY(check_accepted(file, architecture->accepted));
+  for (const std::span<const AcceptedKey> keys :
+       {std::span<const AcceptedKey>(kAcceptedAlways), std::span<const AcceptedKey>(kAcceptedOfPlain),
+        architecture->accepted})
+    SHOAL_TRY(check_accepted(file, keys));
   SHOAL_TRY(read_extents(file, *architecture, config.model));
   SHOAL_TRY(fit_window(file, *architecture, config));
   config.model.positions = config.model.context;
@@ -355,6 +362,37 @@ Result<PretrainedConfig> parse_pretrained_config(std::string_view text) {
   SHOAL_ASSIGN(const std::vector<std::string> notes, notes_of(file, *architecture));
   config.notes.insert(config.notes.end(), notes.begin(), notes.end());
   return config;
+}
+
+// The plain model's configuration is inside, and beside it where the cuts are and what crosses them.
+Result<PretrainedConfig> parse_with_boundary(const Json& file) {
+  SHOAL_TRY(check_accepted(file, kAcceptedAlways));
+  const Json* base = find(file, "base");
+  if (base == nullptr) return make_error(ErrorCode::kMissing, "config.json lacks \"base\"");
+  if (!base->is_object()) return make_error(ErrorCode::kMalformed, named("base", *base) + " is no object");
+  SHOAL_ASSIGN(PretrainedConfig config, parse_plain(*base));
+  SHOAL_ASSIGN(config.model.boundary, wanted_count(file, "boundary", 1));
+  SHOAL_ASSIGN(config.model.boundary_table, wanted_count(file, "boundary_table", 0));
+  const Json* cuts = find(file, "cuts");
+  if (cuts == nullptr || !cuts->is_array() || cuts->size() > config.model.layers)
+    return make_error(ErrorCode::kMalformed, "config.json: \"cuts\" is no list of layers");
+  for (const Json& cut : *cuts) {
+    SHOAL_ASSIGN(const double layer, number_of("cuts", cut, 1, config.model.layers));
+    SHOAL_ASSIGN(config.model.cuts.emplace_back(), whole("cuts", layer));
+  }
+  if (const Status sound = check_boundary(config.model); !sound.ok())
+    return make_error(sound.error().code, "config.json: " + sound.error().message);
+  return config;
+}
+
+}  // namespace
+
+Result<PretrainedConfig> parse_pretrained_config(std::string_view text) {
+  if (text.size() > kModelConfigBytesMax) return make_error(ErrorCode::kTooLarge, "config.json is larger than 1 MiB");
+  const Json file = Json::parse(text, nullptr, false);
+  if (!file.is_object()) return make_error(ErrorCode::kMalformed, "config.json is no JSON object");
+  const Json* type = find(file, "model_type");
+  return type != nullptr && *type == kBoundaryModelType ? parse_with_boundary(file) : parse_plain(file);
 }
 
 }  // namespace shoal

@@ -5,6 +5,7 @@
 
 #include "common/file_pointer.h"
 #include "common/os/posix_file.h"
+#include "stages/boundary.h"
 #include "stages/stage_file.h"
 
 namespace shoal {
@@ -72,8 +73,9 @@ Status PretrainedFolder::find_tensors() {
   bool wrapped = false;
   for (std::size_t place = 0; place < files_.tensors().size(); ++place) {
     const WeightFiles::Stored& tensor = stored(place);
-    const std::string name = unwrapped(tensor.place.name);
+    std::string name = unwrapped(tensor.place.name);
     wrapped = wrapped || name != tensor.place.name;
+    if (has_boundary(config_.model) && name.starts_with(kInsideBoundary)) name.erase(0, kInsideBoundary.size());
     if (is_buffer(name)) continue;
     const auto found = ours.find(without_body(name));
     if (!tensors_.emplace(found == ours.end() ? name : found->second, place).second)

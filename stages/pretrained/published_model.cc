@@ -7,6 +7,8 @@
 
 #include "common/os/posix_file.h"
 #include "kernels/half.h"
+#include "stages/boundary.h"
+#include "stages/pretrained/model_config.h"
 #include "stages/safetensors.h"
 #include "stages/stage_file.h"
 
@@ -24,13 +26,36 @@ Status write_json(const std::string& folder, const char* name, const Json& json)
   return replace_file((fs::path(folder) / name).string(), {Bytes::copy_of(std::string_view(json.dump(2) + "\n"))});
 }
 
+// Around the cuts of a model with a boundary stands the plain one.
+std::string name_in_folder(const ModelSpec& model, const std::string& name) {
+  if (is_of_boundary(name)) return name;
+  return std::string(has_boundary(model) ? kInsideBoundary : "") + published_name(row_of(model.family), name);
+}
+
+// What a plain loader knows no class for.
+Json with_boundary(const ModelSpec& model, Json plain) {
+  Json config = {{"architectures", {"BoundaryForCausalLM"}},
+                 {"model_type", kBoundaryModelType},
+                 {"auto_map",
+                  {{"AutoConfig", "modeling_boundary.BoundaryConfig"},
+                   {"AutoModelForCausalLM", "modeling_boundary.BoundaryForCausalLM"}}},
+                 {"boundary", model.boundary},
+                 {"boundary_table", model.boundary_table},
+                 {"cuts", model.cuts},
+                 {"tie_word_embeddings", false}};
+  for (const char* key : {"torch_dtype", "dtype", "bos_token_id", "eos_token_id"})
+    if (plain.contains(key)) config[key] = plain[key];
+  config["base"] = std::move(plain);
+  return config;
+}
+
 Json index_of(const std::vector<StageSpec>& specs, PublishedType type) {
   std::map<std::string, std::string> files;
   std::uint64_t bytes = 0;
   for (const StageSpec& spec : specs) {
     bytes += parameter_count(spec) * size_of(stored_type(type));
     for (const ParameterSpec& parameter : parameters_of(spec))
-      files[published_name(row_of(spec.model.family), parameter.name)] = published_file_name(spec);
+      files[name_in_folder(spec.model, parameter.name)] = published_file_name(spec);
   }
   return {{"metadata", {{"total_size", bytes}}}, {"weight_map", files}};
 }
@@ -65,7 +90,7 @@ Status publish_stage(const std::string& folder, const StageSpec& spec, std::span
   std::vector<SafetensorsHeader::Place> places;
   std::map<std::string, std::span<const float>> values;
   for (const ParameterSpec& parameter : parameters_of(spec)) {
-    const std::string name = published_name(row_of(spec.model.family), parameter.name);
+    const std::string name = name_in_folder(spec.model, parameter.name);
     values[name] = parameters.subspan(parameter.offset, static_cast<std::size_t>(element_count(parameter.shape)));
     places.push_back({name, stored_type(type), parameter.shape});
   }
@@ -99,6 +124,10 @@ Status finish_published_model(const std::string& folder, const std::vector<Stage
   if (!ends.ends.empty()) generation["eos_token_id"] = json_of(ends.ends);
   if (specs.size() > 1) SHOAL_TRY(write_json(folder, kIndexFileName, index_of(specs, type)));
   SHOAL_TRY(write_json(folder, "generation_config.json", generation));
+  if (has_boundary(model)) {
+    config = with_boundary(model, std::move(config));
+    SHOAL_TRY(replace_file((fs::path(folder) / kBoundaryClassName).string(), {Bytes::copy_of(kBoundaryClass)}));
+  }
   return write_json(folder, kArchitectureFileName, config);
 }
 

@@ -1,11 +1,13 @@
 #pragma once
 // A model written as Python's transformers reads it (AutoModelForCausalLM.from_pretrained), a stage at a time: one
 // safetensors file a stage with an index, or model.safetensors where there is one stage; config.json and
-// generation_config.json. Thread: any; blocking file I/O.
+// generation_config.json. A model with a narrow boundary brings its class along, as modeling_boundary.py, which
+// from_pretrained runs with trust_remote_code alone and else refuses. Thread: any; blocking file I/O.
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/result.h"
@@ -22,6 +24,9 @@ struct PublishedEnds {
   std::optional<std::uint32_t> begin;
   std::vector<std::uint32_t> ends;
 };
+
+inline constexpr char kBoundaryClassName[] = "modeling_boundary.py";
+extern const std::string_view kBoundaryClass;  // what that file holds
 
 // The file of a stage's weights.
 std::string published_file_name(const StageSpec& spec);
