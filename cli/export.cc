@@ -189,7 +189,8 @@ Result<Exported> export_saved(const ExportArguments& arguments) {
 std::string remark(const ExportArguments& arguments, const Exported& exported) {
   if (arguments.format == "peft") return "from_pretrained of peft's PeftModel reads it";
   if (arguments.drop_boundary)
-    return "from_pretrained of transformers reads it; its layers were trained with a boundary between them that is gone "
+    return "from_pretrained of transformers reads it; its layers were trained with a boundary between them that is "
+           "gone "
            "now: train it on ([model] from) before it is of use";
   const bool has_own_class = has_boundary(exported.specs.front().model);
   return has_own_class ? "from_pretrained of transformers reads it with trust_remote_code=True, by modeling_boundary.py"

@@ -29,7 +29,7 @@ def validation_rows(run, path):
 def opened(folder):
     """A folder of transformers, or of peft, which names its base."""
     if not os.path.exists(os.path.join(folder, "adapter_config.json")):
-        return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, trust_remote_code=True)  # shoal's own of a boundary
     from peft import PeftModel
     with open(os.path.join(folder, "adapter_config.json")) as file:
         base = json.load(file)["base_model_name_or_path"]

@@ -311,8 +311,8 @@ Status check_agrees(const toml::table& file, const std::string& origin, const Ru
                     const RunConfig& config) {
   for (const OptionRow& row : option_table()) {
     const toml::node* given = file[row.section][row.key].node();
-    const bool free = row.key == "from" || row.key == "positions" || row.key == "weights" ||
-                      row.key.starts_with("lora_");
+    const bool free =
+        row.key == "from" || row.key == "positions" || row.key == "weights" || row.key.starts_with("lora_");
     if (row.section != "model" || free || given == nullptr) continue;
     const std::string wanted = value_text(row, config), has = value_text(row, filled);
     if (wanted == has) continue;

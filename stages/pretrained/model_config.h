@@ -1,8 +1,8 @@
 #pragma once
 // config.json of a model as Python's transformers saves it: which of our families it is, and its shapes. What it asks
 // for and we do not have is refused by the key's name and value; what we leave out is said in a note. A model with a
-// narrow boundary has a model_type of its own, in whose config the plain model's is "base" (modeling_boundary.py). Pure.
-// Thread: any.
+// narrow boundary has a model_type of its own, in whose config the plain model's is "base" (modeling_boundary.py).
+// Pure. Thread: any.
 #include <cstddef>
 #include <string>
 #include <string_view>

@@ -91,9 +91,6 @@ TEST(BoundaryOptionsTest, WhatDoesNotGoTogetherIsRefusedByNameWithARemedy) {
   EXPECT_THAT(refusal_of("boundary = 128\n"),
               AllOf(HasSubstr("boundary = 128"), HasSubstr("dim = 128"), HasSubstr("HINT")));
   EXPECT_THAT(refusal_of("boundary = 16\nlora_rank = 4\n"), AllOf(HasSubstr("lora_rank"), HasSubstr("HINT")));
-  EXPECT_THAT(
-      refusal_of("boundary = 16\nfrom = \"folder\"\n"),
-      AllOf(HasSubstr("run.toml: [model] boundary = 16 does not go with from"), HasSubstr("leave one of them out")));
   EXPECT_THAT(refusal_of("boundary = 16\n", "stages = 1\n"),
               AllOf(HasSubstr("boundary = 16 without cuts"), HasSubstr("HINT: two stages or more, or cuts = [")));
   EXPECT_THAT(refusal_of("boundary = 16\nboundary_table = 192\n"),

@@ -9,6 +9,7 @@
 namespace shoal {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class FromFolderTest : public ::testing::Test {
@@ -72,10 +73,25 @@ TEST_F(FromFolderTest, AKeyBesideItAgreesOrIsRefusedByName) {
   }
 }
 
-TEST_F(FromFolderTest, ANarrowBoundaryDoesNotGoWithAFolder) {
-  const auto config = load("boundary = 4\n");
-  ASSERT_FALSE(config.ok());
-  EXPECT_THAT(config.error().message, HasSubstr("run.toml: [model] boundary = 4 does not go with from"));
+TEST_F(FromFolderTest, ANarrowBoundaryIsTheFoldersOwnOrNone) {
+  EXPECT_THAT(load("boundary = 4\n").error().message,
+              AllOf(HasSubstr("run.toml:3: [model] boundary = 4"), HasSubstr("has 0"), HasSubstr("leave the key out")));
+  write_model({{"model_type", "shoal_boundary"},
+               {"base", llama_json()},
+               {"boundary", 3},
+               {"boundary_table", 4},
+               {"cuts", {1}}});
+  for (const std::string given : {"", "boundary = 3\n", "boundary_table = 4\ncuts = [1]\n"}) {
+    const auto config = load(given);
+    ASSERT_TRUE(config.ok()) << config.error().message;
+    EXPECT_EQ(config->model_spec().boundary, 3u);
+    EXPECT_EQ(config->model_spec().boundary_table, 4u);
+    EXPECT_EQ(config->model.cuts, std::vector<std::uint32_t>{1});
+    EXPECT_EQ(parse_manifest(*canonical_text(*config))->model_spec(), config->model_spec());
+  }
+  for (const std::string other : {"boundary = 0\n", "boundary = 2\n", "boundary_table = 8\n", "cuts = []\n"})
+    EXPECT_THAT(load(other).error().message, HasSubstr("but the model of from")) << other;
+  EXPECT_THAT(load("lora_rank = 2\n").error().message, HasSubstr("boundary = 3 beside lora_rank"));
 }
 
 TEST_F(FromFolderTest, AFolderThatCannotBeUsedIsNamedWithTheLine) {

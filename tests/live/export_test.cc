@@ -123,20 +123,47 @@ TEST_F(ExportTest, WhatCannotBeExportedIsNamed) {
   EXPECT_EQ(run(swarm_, {"export", swarm_.path("saved"), swarm_.path("out"), "--dtype", "int8"}), 64);
 }
 
-TEST_F(ExportTest, AModelWithABoundaryIsRefusedWithWhatTakesIt) {
+TEST_F(ExportTest, AModelWithABoundaryGoesOutWithItsClassAndComesInAgain) {
   std::string text = ScratchFolder::read(run_file_);
   text.insert(text.find("[model]\n") + 8, "boundary = 4\ncuts = [1]\n");
   const std::string file = swarm_.write_file("narrow.toml", text);
   ASSERT_EQ(run(swarm_, {"solo", file, "--save", swarm_.path("narrow"), "--device", "cpu", "--threads", "1"}), 0)
       << swarm_.errors("shoal");
-  EXPECT_FALSE(std::filesystem::exists(swarm_.path("narrow/config.json")));
-  for (const std::string format : {"hf", "peft"}) {
-    EXPECT_EQ(run(swarm_, {"export", swarm_.path("narrow"), swarm_.path("out"), "--format", format}), 69);
-    EXPECT_NE(swarm_.errors("shoal").find("[model] boundary = 4"), std::string::npos) << swarm_.errors("shoal");
-    EXPECT_FALSE(std::filesystem::exists(swarm_.path("out")));
-  }
-  EXPECT_EQ(run(swarm_, {"eval", swarm_.path("narrow"), "--text", swarm_.path("text.bin"), "--device", "cpu"}), 0)
+  EXPECT_FALSE(std::filesystem::exists(swarm_.path("narrow/config.json")))
+      << "transformers would take it for a plain one";
+  const auto loss = [&](const std::string& folder) {
+    EXPECT_EQ(run(swarm_, {"--json", "eval", folder, "--text", swarm_.path("text.bin"), "--device", "cpu"}), 0)
+        << swarm_.errors("shoal");
+    return number_after(swarm_.output("shoal"), "\"val_loss\":");
+  };
+  const double before = loss(swarm_.path("narrow"));
+  ASSERT_EQ(run(swarm_, {"export", swarm_.path("narrow"), swarm_.path("out")}), 0) << swarm_.errors("shoal");
+  EXPECT_NE(swarm_.output("shoal").find("trust_remote_code=True"), std::string::npos) << swarm_.output("shoal");
+  EXPECT_TRUE(std::filesystem::exists(swarm_.path("out/modeling_boundary.py")));
+  const std::string again = swarm_.write_file("again.toml", run_from("out", "torch"));
+  ASSERT_EQ(run(swarm_, {"--json", "solo", again, "--device", "cpu", "--threads", "1"}), 0) << swarm_.errors("shoal");
+  EXPECT_NEAR(number_after(swarm_.output("shoal"), "\"val_loss\": "), before, 1e-6);
+  EXPECT_EQ(run(swarm_, {"export", swarm_.path("narrow"), swarm_.path("peft"), "--format", "peft"}), 65);
+  EXPECT_NE(swarm_.errors("shoal").find("no adapters"), std::string::npos) << swarm_.errors("shoal");
+  EXPECT_FALSE(std::filesystem::exists(swarm_.path("peft")));
+}
+
+TEST_F(ExportTest, AModelIsPlainWithoutItsBoundary) {
+  std::string text = ScratchFolder::read(run_file_);
+  text.insert(text.find("[model]\n") + 8, "boundary = 4\ncuts = [1]\n");
+  const std::string file = swarm_.write_file("narrow.toml", text);
+  ASSERT_EQ(run(swarm_, {"solo", file, "--save", swarm_.path("narrow"), "--device", "cpu", "--threads", "1"}), 0)
       << swarm_.errors("shoal");
+  ASSERT_EQ(run(swarm_, {"export", swarm_.path("narrow"), swarm_.path("plain"), "--drop-boundary"}), 0)
+      << swarm_.errors("shoal");
+  EXPECT_NE(swarm_.output("shoal").find("train it on"), std::string::npos) << swarm_.output("shoal");
+  EXPECT_FALSE(std::filesystem::exists(swarm_.path("plain/modeling_boundary.py")));
+  EXPECT_EQ(ScratchFolder::read(swarm_.path("plain/config.json")).find("boundary"), std::string::npos);
+  const std::string on = swarm_.write_file("on.toml", run_from("plain", "torch"));
+  EXPECT_EQ(run(swarm_, {"solo", on, "--device", "cpu", "--threads", "1"}), 0) << swarm_.errors("shoal");
+  EXPECT_EQ(run(swarm_, {"export", swarm_.path("saved"), swarm_.path("out"), "--drop-boundary"}), 65);
+  EXPECT_NE(swarm_.errors("shoal").find("without a narrow boundary"), std::string::npos) << swarm_.errors("shoal");
+  EXPECT_FALSE(std::filesystem::exists(swarm_.path("out")));
 }
 
 TEST_F(ExportTest, ARunWhosePeersHaveItsStatesNeedsItsFolderNoMore) {

@@ -212,6 +212,43 @@ TEST(ModelConfigTest, RefusesWhatItDoesNotComputeByNameAndValue) {
   EXPECT_NE(unknown.error().message.find("gpt2, llama, mistral, qwen2, qwen3"), std::string::npos);
 }
 
+TEST(ModelConfigTest, ReadsABoundaryAroundAPlainModel) {
+  const Json narrow = {{"model_type", "shoal_boundary"},
+                       {"base", llama_json()},
+                       {"boundary", 3},
+                       {"boundary_table", 4},
+                       {"cuts", {1}},
+                       {"auto_map", {{"AutoConfig", "modeling_boundary.BoundaryConfig"}}}};
+  const auto config = parsed(narrow);
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  ModelSpec expected = parsed(llama_json())->model;
+  expected.boundary = 3;
+  expected.boundary_table = 4;
+  expected.cuts = {1};
+  EXPECT_EQ(config->model, expected);
+  for (const auto& [key, value, code] :
+       {std::tuple("base", Json(), ErrorCode::kMissing), std::tuple("base", Json(5), ErrorCode::kMalformed),
+        std::tuple("base", narrow, ErrorCode::kUnsupported), std::tuple("boundary", Json(), ErrorCode::kMissing),
+        std::tuple("boundary", Json(0), ErrorCode::kMalformed),
+        std::tuple("boundary", Json(2.5), ErrorCode::kMalformed),
+        std::tuple("boundary_table", Json("auto"), ErrorCode::kMalformed),
+        std::tuple("cuts", Json(), ErrorCode::kMalformed), std::tuple("cuts", Json(1), ErrorCode::kMalformed),
+        std::tuple("cuts", Json({0}), ErrorCode::kMalformed), std::tuple("cuts", Json({1.5}), ErrorCode::kMalformed),
+        std::tuple("cuts", Json({1, 1, 1}), ErrorCode::kMalformed),
+        std::tuple("quantization_config", Json::object(), ErrorCode::kUnsupported)}) {
+    const auto result = parsed(with(narrow, key, value));
+    ASSERT_FALSE(result.ok()) << key << " = " << value.dump();
+    EXPECT_EQ(result.code(), code) << result.error().message;
+  }
+  for (const auto& [key, value] : {std::pair("boundary", Json(8)), std::pair("boundary_table", Json(9)),
+                                   std::pair("cuts", Json({1, 1})), std::pair("cuts", Json::array())}) {
+    const auto result = parsed(with(narrow, key, value));
+    ASSERT_FALSE(result.ok()) << key << " = " << value.dump();
+    EXPECT_EQ(result.code(), ErrorCode::kInput) << result.error().message;
+    EXPECT_NE(result.error().message.find("config.json: model: "), std::string::npos) << result.error().message;
+  }
+}
+
 TEST(ModelConfigTest, RefusesValuesThatAreNoShapes) {
   for (const Json& value : {Json(0), Json(-1), Json(1.5), Json("8"), Json(1ull << 40), Json::array()})
     expect_refused(llama_json(), "hidden_size", value, ErrorCode::kMalformed);

@@ -22,6 +22,14 @@ ModelSpec untied_model(Json json) {
   return parse_pretrained_config(json.dump())->model;
 }
 
+ModelSpec narrow_model(const Json& json, std::uint32_t table) {
+  ModelSpec model = untied_model(json);
+  model.boundary = 3;
+  model.boundary_table = table;
+  model.cuts = {1};
+  return model;
+}
+
 std::vector<float> numbered(const StageSpec& spec) {
   std::vector<float> values(parameter_count(spec));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 253) / 128 - 1;
@@ -36,16 +44,17 @@ void publish(const std::string& folder, const std::vector<StageSpec>& specs, Pub
 }
 
 TEST(PublishedModelTest, WhatIsWrittenIsReadBackInBothFamiliesTypesAndSplits) {
-  for (const Json& json : {gpt2_json(), llama_json()}) {
+  for (const ModelSpec& model : {untied_model(gpt2_json()), untied_model(llama_json()), narrow_model(gpt2_json(), 8),
+                                 narrow_model(llama_json(), 4), narrow_model(llama_json(), 0)}) {
     for (const PublishedType type : {PublishedType::kFp32, PublishedType::kBf16}) {
       for (const std::uint16_t stages : {1, 2}) {
         FolderWriter folder("published");
-        const std::vector<StageSpec> specs = *split_model(untied_model(json), stages);
+        const std::vector<StageSpec> specs = *split_model(model, stages);
         publish(folder.path(), specs, type, {});
         const auto opened = PretrainedFolder::open(folder.path());
         ASSERT_TRUE(opened.ok()) << opened.error().message;
         EXPECT_TRUE(opened->notes().empty());
-        ModelSpec expected = untied_model(json);
+        ModelSpec expected = model;
         expected.kv_heads = opened->model().kv_heads;  // said in full
         expected.head_width = opened->model().head_width;
         expected.inner = opened->model().inner;
@@ -71,6 +80,26 @@ TEST(PublishedModelTest, TheNamesAreThoseOfTheClassWithItsHead) {
   EXPECT_EQ(map["lm_head.weight"], "model-00002-of-00002.safetensors");
   const std::uint64_t floats = parameter_count(split_model(untied_model(gpt2_json()), 1)->front());
   EXPECT_EQ(index["metadata"]["total_size"], 2 * floats);
+}
+
+TEST(PublishedModelTest, AModelWithABoundaryBringsItsClassAndIsNoPlainOne) {
+  FolderWriter folder("narrow");
+  publish(folder.path(), *split_model(narrow_model(gpt2_json(), 8), 2), PublishedType::kBf16,
+          {.begin = 1, .ends = {2}});
+  EXPECT_EQ(text_of_file(folder.file("modeling_boundary.py")),
+            text_of_file(SHOAL_SOURCE_DIR "/stages/pretrained/modeling_boundary.py"));
+  const Json config = Json::parse(text_of_file(folder.file("config.json")));
+  EXPECT_EQ(config["model_type"], kBoundaryModelType);
+  EXPECT_EQ(config["auto_map"]["AutoModelForCausalLM"], "modeling_boundary.BoundaryForCausalLM");
+  EXPECT_FALSE(config.contains("n_layer")) << "a plain class would take it for its own";
+  EXPECT_EQ(config["base"]["model_type"], "gpt2");
+  EXPECT_EQ(config["torch_dtype"], "bfloat16");
+  EXPECT_EQ(config["eos_token_id"], 2);
+  const Json map = Json::parse(text_of_file(folder.file("model.safetensors.index.json")))["weight_map"];
+  EXPECT_EQ(map["base.transformer.h.1.ln_1.bias"], "model-00002-of-00002.safetensors");
+  EXPECT_EQ(map["base.lm_head.weight"], "model-00002-of-00002.safetensors");
+  EXPECT_EQ(map["boundary.1.down"], "model-00001-of-00002.safetensors");
+  EXPECT_EQ(map["boundary.1.places"], "model-00002-of-00002.safetensors");
 }
 
 TEST(PublishedModelTest, SaysTypeAndEndsOfATextWhereTheyAreKnown) {
