@@ -48,7 +48,7 @@ namespace {
 
 constexpr Duration kLinePeriod = 5s, kRedrawPeriod = 1s;  // of lines, and of the one that a terminal draws anew
 constexpr Duration kHeldTold = 100ms;  // a callback of the loop that took so long is shown in the line
-constexpr Duration kMappingPatience = 250ms;
+constexpr Duration kMappingHeadStart = 250ms;
 constexpr Duration kLastWords = 200ms;  // for the goodbye to leave the sockets
 
 class JoinProgram final : private Peer::Owner {
@@ -269,7 +269,7 @@ class JoinProgram final : private Peer::Owner {
         loop_,
         PortMappingOptions{.ports = lane_ports(port), .addresses = addresses, .secret = mapping_secret(home_->key())},
         [this, port] { on_mapping(port); });
-    (void)mapping_->await(kMappingPatience);
+    (void)mapping_->await(kMappingHeadStart);
   }
 
   void on_mapping(std::uint16_t port) {

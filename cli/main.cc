@@ -18,9 +18,9 @@ namespace {
 
 using AddCommand = void (*)(Command& app, Program& program);
 constexpr AddCommand kCommands[] = {
-    add_init,     add_launch, add_join,       add_solo,   add_plan,    add_demo, add_eval,    add_export,
-    add_generate, add_data,   add_checkpoint, add_audit,  add_inspect, add_key,  add_version, add_watch,
-    add_receipt,  add_top,    add_pause,      add_resume, add_finish,  add_lend, add_relay,   add_netcheck,
+    add_init,  add_launch,     add_join,   add_solo,    add_plan,  add_demo,     add_eval,  add_export,  add_generate,
+    add_data,  add_checkpoint, add_audit,  add_inspect, add_key,   add_version,  add_watch, add_receipt, add_top,
+    add_pause, add_resume,     add_finish, add_lend,    add_relay, add_netcheck, add_fit,
 };
 
 void add_global_options(Command& app, GlobalOptions& global) {

@@ -58,6 +58,7 @@ void add_demo(Command& app, Program& program);
 void add_eval(Command& app, Program& program);
 void add_export(Command& app, Program& program);
 void add_finish(Command& app, Program& program);
+void add_fit(Command& app, Program& program);
 void add_generate(Command& app, Program& program);
 void add_init(Command& app, Program& program);
 void add_inspect(Command& app, Program& program);

@@ -74,18 +74,8 @@ struct InfoArguments {
   std::string file, width = "auto";
 };
 
-// What the file says of itself, else what --width says.
-Result<DType> width_of(const InfoArguments& arguments) {
-  if (const auto given = width_named(arguments.width)) return *given;
-  SHOAL_ASSIGN(const auto found, width_said_by(arguments.file));
-  if (found) return *found;
-  return make_error(ErrorCode::kInput, arguments.file +
-                                           ": has neither a header nor a sidecar that says how wide its ids are. HINT: "
-                                           "--width u8, u16 or u32");
-}
-
 int info(const InfoArguments& arguments, bool json) {
-  const auto width = width_of(arguments);
+  const auto width = width_of(arguments.file, arguments.width);
   if (!width.ok()) return fail(width.error());
   const auto file = TokenFile::open(arguments.file, *width, UINT32_MAX);
   if (!file.ok()) return fail(file.error());

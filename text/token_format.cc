@@ -125,4 +125,13 @@ Result<std::optional<DType>> width_said_by(const std::string& token_file) {
   return header ? std::optional(header->width) : std::nullopt;
 }
 
+Result<DType> width_of(const std::string& token_file, std::string_view given) {
+  if (const auto width = width_named(given)) return *width;
+  SHOAL_ASSIGN(const auto found, width_said_by(token_file));
+  if (found) return *found;
+  return make_error(ErrorCode::kInput, token_file +
+                                           ": has neither a header nor a sidecar that says how wide its ids are. HINT: "
+                                           "--width u8, u16 or u32");
+}
+
 }  // namespace shoal

@@ -52,5 +52,7 @@ Result<std::optional<TokenSidecar>> load_sidecar(const std::string& token_file);
 
 // How wide the ids are, as far as the sidecar or the header says it. ERRORS: those of both, kMissing.
 Result<std::optional<DType>> width_said_by(const std::string& token_file);
+// The same, unless a person says it: "auto", or a width's name. ERRORS: kInput (nobody says it), too.
+Result<DType> width_of(const std::string& token_file, std::string_view given);
 
 }  // namespace shoal

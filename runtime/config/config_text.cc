@@ -316,8 +316,10 @@ Status check_agrees(const toml::table& file, const std::string& origin, const Ru
     if (row.section != "model" || free || given == nullptr) continue;
     const std::string wanted = value_text(row, config), has = value_text(row, filled);
     if (wanted == has) continue;
+    const bool wants_one = row.key == "boundary" && !has_boundary(filled.model);
     return input_error(at(origin, given->source()) + name_of(row) + " = " + wanted + ", but the model of from = \"" +
-                       config.model.from + "\" has " + has + ". HINT: leave the key out");
+                       config.model.from + "\" has " + has + ". HINT: leave the key out" +
+                       (wants_one ? "; `shoal fit` makes a folder that has a boundary" : ""));
   }
   return {};
 }

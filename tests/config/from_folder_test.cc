@@ -75,7 +75,7 @@ TEST_F(FromFolderTest, AKeyBesideItAgreesOrIsRefusedByName) {
 
 TEST_F(FromFolderTest, ANarrowBoundaryIsTheFoldersOwnOrNone) {
   EXPECT_THAT(load("boundary = 4\n").error().message,
-              AllOf(HasSubstr("run.toml:3: [model] boundary = 4"), HasSubstr("has 0"), HasSubstr("leave the key out")));
+              AllOf(HasSubstr("run.toml:3: [model] boundary = 4"), HasSubstr("has 0"), HasSubstr("`shoal fit`")));
   write_model({{"model_type", "shoal_boundary"},
                {"base", llama_json()},
                {"boundary", 3},

@@ -166,6 +166,44 @@ TEST_F(ExportTest, AModelIsPlainWithoutItsBoundary) {
   EXPECT_FALSE(std::filesystem::exists(swarm_.path("out")));
 }
 
+// A run that begins from what fit wrote begins with its loss; the more values cross, the nearer that of the model.
+TEST_F(ExportTest, AModelGetsABoundaryThatIsFittedToAText) {
+  ASSERT_EQ(run(swarm_, {"export", swarm_.path("saved"), swarm_.path("plain")}), 0) << swarm_.errors("shoal");
+  const auto begins_with = [&](const std::string& folder) {
+    const std::string file = swarm_.write_file("from.toml", run_from(folder, "torch") + "[pipeline]\nstages = 2\n");
+    EXPECT_EQ(run(swarm_, {"--json", "solo", file, "--device", "cpu", "--threads", "1"}), 0) << swarm_.errors("shoal");
+    return number_after(swarm_.output("shoal"), "\"val_loss\": ");
+  };
+  const auto fit = [&](const std::string& out, const std::string& values, std::vector<std::string> more = {}) {
+    std::vector<std::string> words = {
+        "--json",   "fit", swarm_.path("plain"), swarm_.path(out), "--text",   swarm_.path("text.bin"),
+        "--width",  "u8",  "--boundary",         values,           "--stages", "2",
+        "--device", "cpu"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(swarm_, words);
+  };
+  ASSERT_EQ(fit("wide", "7"), 0) << swarm_.errors("shoal");
+  const double without = number_after(swarm_.output("shoal"), "\"loss_without\": ");
+  EXPECT_NEAR(number_after(swarm_.output("shoal"), "\"loss\": "), without, 0.01 * without);
+  EXPECT_TRUE(std::filesystem::exists(swarm_.path("wide/modeling_boundary.py")));
+  ASSERT_EQ(fit("thin", "1", {"--boundary-table", "0"}), 0) << swarm_.errors("shoal");
+  EXPECT_LT(number_after(swarm_.output("shoal"), "\"kept\": "), 0.99);
+  const double plain = begins_with("plain"), wide = begins_with("wide"), thin = begins_with("thin");
+  EXPECT_LT(std::abs(wide - plain), std::abs(thin - plain)) << wide << " and " << thin << " beside " << plain;
+  EXPECT_EQ(fit("wide", "4"), 73) << "it holds a model";
+  EXPECT_EQ(fit("other", "4096"), 65);
+  EXPECT_NE(swarm_.errors("shoal").find("no fewer values than dim"), std::string::npos) << swarm_.errors("shoal");
+  EXPECT_EQ(run(swarm_, {"fit", swarm_.path("wide"), swarm_.path("other"), "--text", swarm_.path("text.bin"), "--width",
+                         "u8", "--boundary", "4", "--stages", "2"}),
+            65);
+  EXPECT_NE(swarm_.errors("shoal").find("already"), std::string::npos) << swarm_.errors("shoal");
+  EXPECT_EQ(run(swarm_, {"fit", swarm_.path("plain"), swarm_.path("other"), "--text", swarm_.path("text.bin"),
+                         "--boundary", "4", "--stages", "2"}),
+            65);
+  EXPECT_NE(swarm_.errors("shoal").find("--width u8"), std::string::npos) << swarm_.errors("shoal");
+  EXPECT_FALSE(std::filesystem::exists(swarm_.path("other")));
+}
+
 TEST_F(ExportTest, ARunWhosePeersHaveItsStatesNeedsItsFolderNoMore) {
   ASSERT_EQ(run(swarm_, {"export", swarm_.path("saved"), swarm_.path("out")}), 0) << swarm_.errors("shoal");
   swarm_.launch(swarm_.write_file("again.toml", run_from("out", "torch")));
