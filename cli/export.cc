@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "cli/program.h"
+#include "cli/published_folder.h"
 #include "common/log.h"
 #include "common/os/new_files.h"
 #include "common/os/posix_file.h"
@@ -31,53 +32,6 @@ struct ExportArguments {
   std::string saved, folder, format = "hf", base, type = std::string(kPublishedTypeNames[0]), tokenizer;
   bool drop_boundary = false;
 };
-
-// --tokenizer, or the one that was saved beside the model; empty: neither.
-std::string tokenizer_path(const ExportArguments& arguments) {
-  std::error_code failure;
-  const fs::path beside = fs::path(arguments.saved) / kSavedTokenizerName;
-  return arguments.tokenizer.empty() && fs::exists(beside, failure) ? beside.string() : arguments.tokenizer;
-}
-
-// The contents that the tokenizer has, and the ids that they and the folders say.
-TextEnds known_ends(const TextEnds& said, const Tokenizer& tokenizer) {
-  const auto content = [&](std::optional<std::uint32_t> id) {
-    return id ? tokenizer.decode(std::array{*id}, true) : std::string();
-  };
-  std::optional<std::uint32_t> begin = tokenizer.id_of(said.begin);
-  if (!begin) begin = said.begin_id;
-  if (!begin && !tokenizer.begin().empty()) begin = tokenizer.begin().front();
-  for (const std::string_view name : {"<s>", "<|begin_of_text|>", "<|endoftext|>"})
-    if (!begin) begin = tokenizer.id_of(name);
-  const std::vector<std::uint32_t> over = writing_ends(said, tokenizer);
-  return {.begin = content(begin), .end = content(document_end(said, tokenizer)), .begin_id = begin, .end_ids = over};
-}
-
-// The tokenizer, and what transformers has to know of it. ERRORS: kInput (another one, or ids that the model has not),
-// Tokenizer::load's, kIo.
-Result<TextEnds> write_tokenizer(const std::string& folder, const std::string& path, const TextEnds& said,
-                                 const RunConfig& run) {
-  const ModelSpec& model = run.model;
-  SHOAL_ASSIGN(const Tokenizer tokenizer, Tokenizer::load(path));
-  if (const auto& made = run.data.tokenizer_digest; !made.empty() && made.front() != tokenizer.digest())
-    return make_error(ErrorCode::kInput,
-                      path + " is not the tokenizer that made the run's ids. HINT: --tokenizer FILE");
-  if (tokenizer.vocabulary() > model.vocabulary)
-    return make_error(ErrorCode::kInput, path + " has " + std::to_string(tokenizer.vocabulary()) +
-                                             " ids, and the model " + std::to_string(model.vocabulary) +
-                                             ": it is another model's. HINT: --tokenizer FILE");
-  SHOAL_ASSIGN(const Bytes text, read_file(path, kTokenizerBytesMax));
-  const TextEnds ends = known_ends(said, tokenizer);
-  Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
-                 {"model_max_length", model.context_length()},
-                 {"clean_up_tokenization_spaces", false}};
-  for (const auto& [key, content] : {std::pair("bos_token", ends.begin), std::pair("eos_token", ends.end)})
-    if (!content.empty()) config.set(key, content);
-  SHOAL_TRY(replace_file((fs::path(folder) / kSavedTokenizerName).string(), {text}));
-  SHOAL_TRY(replace_file((fs::path(folder) / kTokenizerConfigName).string(),
-                         {Bytes::copy_of(std::string_view(config.text() + "\n"))}));
-  return ends;
-}
 
 struct Exported {
   std::vector<StageSpec> specs;
@@ -127,23 +81,18 @@ Result<Exported> write_stages(const ExportArguments& arguments, const std::optio
   return exported;
 }
 
-PublishedType type_of(const ExportArguments& arguments) {
-  return static_cast<PublishedType>(std::ranges::find(kPublishedTypeNames, arguments.type) -
-                                    std::begin(kPublishedTypeNames));
-}
-
 // A folder of transformers, in which adapters are merged.
 Result<Exported> export_whole(const ExportArguments& arguments, const RunConfig& config, NewFiles& made) {
   SHOAL_ASSIGN(const auto base, BaseModel::beside(arguments.saved, config.model, arguments.base));
   SHOAL_TRY(begin_published_model(arguments.folder));
-  const std::string tokenizer = tokenizer_path(arguments);
-  TextEnds ends = text_ends_of(arguments.saved, tokenizer);
-  if (!tokenizer.empty()) {
-    SHOAL_ASSIGN(ends, write_tokenizer(arguments.folder, tokenizer, ends, config));
-  }
-  SHOAL_ASSIGN(Exported exported, write_stages(arguments, base, type_of(arguments), made));
-  SHOAL_TRY(finish_published_model(arguments.folder, exported.specs, type_of(arguments),
-                                   {.begin = ends.begin_id, .ends = ends.end_ids}));
+  const PublishedType type = published_type_named(arguments.type);
+  const std::string tokenizer = tokenizer_beside(arguments.saved, arguments.tokenizer);
+  SHOAL_ASSIGN(const TextEnds ends,
+               write_tokenizer(arguments.folder, tokenizer, text_ends_of(arguments.saved, tokenizer), config.model,
+                               config.data.tokenizer_digest));
+  SHOAL_ASSIGN(Exported exported, write_stages(arguments, base, type, made));
+  SHOAL_TRY(
+      finish_published_model(arguments.folder, exported.specs, type, {.begin = ends.begin_id, .ends = ends.end_ids}));
   return exported;
 }
 
@@ -175,9 +124,8 @@ Result<Exported> export_saved(const ExportArguments& arguments) {
     return make_error(ErrorCode::kInput,
                       arguments.saved + " holds a model without a narrow boundary. HINT: leave --drop-boundary out");
   NewFiles made;
-  made.expect(arguments.folder);
-  for (const char* name : {kSavedTokenizerName, kTokenizerConfigName, kGenerationConfigName, kIndexFileName,
-                           kArchitectureFileName, kAdapterWeightsName, kAdapterConfigName, kBoundaryClassName})
+  expect_published_model(made, arguments.folder, {});
+  for (const char* name : {kAdapterWeightsName, kAdapterConfigName})
     made.expect((fs::path(arguments.folder) / name).string());
   auto exported =
       arguments.format == "peft" ? export_adapters(arguments, config) : export_whole(arguments, config, made);

@@ -277,6 +277,24 @@ def check_export(bin_dir, saved, model, dtype, scratch):
     return read.eval()
 
 
+def check_class(model):
+    """A text goes on as it does without a cache, also in a copy, behind padding; and a copy has cuts of its own."""
+    ids, more = torch.randint(VOCABULARY, (2, 8)), dict(max_new_tokens=6, do_sample=False, pad_token_id=0)
+    ids[0, :3] = 0
+    mask = torch.ones_like(ids)
+    mask[0, :3] = 0
+    copied = copy.deepcopy(model)
+    text, whole = copied.generate(ids, attention_mask=mask, **more), ids[1:]
+    for _ in range(6):
+        whole = torch.cat([whole, model(whole, use_cache=False).logits[:, -1].argmax(-1, keepdim=True)], 1)
+    assert torch.equal(text[1:], whole), "with a cache another text"
+    assert torch.equal(text[0, 3:], model.generate(ids[:1, 3:], **more)[0]), "behind padding another text"
+    with torch.no_grad():
+        for parameter in copied.boundary.parameters():
+            parameter.zero_()
+        assert not torch.equal(copied(ids).logits, model(ids).logits), "a copy crosses the cuts of its original"
+
+
 def verify(shape, bin_dir, scratch):
     name, config, dtype, sharded, *change = shape
     folder, saved = scratch / "model", scratch / "saved"
@@ -295,6 +313,8 @@ def verify(shape, bin_dir, scratch):
     model = untied(model)
     loss = abs(step(model, rows) - result["loss_start"])
     stepped = step_apart(saved_tensors(saved), model)
+    if has_boundary(model.config):
+        check_class(model)
     exported = check_export(bin_dir, saved, model, "bf16" if dtype != torch.float32 else "fp32", scratch)
     after = logits_apart(bin_dir, scratch / "export", exported, scratch)
     if has_boundary(model.config):  # what is saved of it is shoal's alone

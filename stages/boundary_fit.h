@@ -1,6 +1,6 @@
 #pragma once
 // The halves of a cut, fitted to what a model that was trained without one sends over its place: what k directions do
-// not carry is given back as far as text token and place alone tell it. Thread: one.
+// not carry is given back as far as text token and place alone tell it. Sums are in double, on the host. Thread: one.
 #include <cstdint>
 #include <map>
 #include <span>
@@ -13,18 +13,28 @@
 
 namespace shoal {
 
-struct FittedCut {
-  std::map<std::string, std::vector<float>> parameters;  // of down_of(model, layer - 1) and up_of(model, layer)
-  double kept = 0;                                       // 1 - |x - y|^2 / |x - mean x|^2
+// What a text made of the layers in front of a cut, sequence by sequence.
+struct SentText {
+  std::vector<HostTensor> tokens;       // (1, T + 1) ids
+  std::vector<HostTensor> activations;  // (1, T, d) kF32; undefined in front of the first layer
 };
 
-// `sent`: what layer - 1 made, (B, T, d) kF32 each, from `tokens`, (B, T + 1) ids each; what the next layer reads of it
-// stands there afterwards. Of x about its place's mean q and its token's m: U are the first k principal directions,
-// D = U^T; E P^T and Q are m and q outside of them, E P^T by its first r principal directions. A token that was seen n
-// times has m = (sum + c mean) / (n + c), c the variance within tokens over that between them (Buehlmann's credibility,
-// 1967); one that was not has the mean. Sums over covariances in double, on the host. ERRORS: kTooLarge (memory), kIo
-// (the tensor library).
-Result<FittedCut> fit_cut(const ModelSpec& model, std::uint32_t layer, std::span<HostTensor> sent,
-                          std::span<const HostTensor> tokens);
+// By name, those of down_of(model, layer - 1) and up_of(model, layer).
+using CutParameters = std::map<std::string, std::vector<float>>;
+
+// With S the sum of x x^T, x without its place's mean, and B the part of it that the means of tokens give back: U (d,
+// k) and P (d, r), orthonormal beside each other, such that tr(U^T S U) + tr(P^T B P) is large, in turns from three
+// beginnings; where r = d, U of S - B alone. D = U^T, E P^T and Q are the means of token and place outside of U. A mean
+// of n is (sum + c mean) / (n + c), c the variance within groups over that between them (Buehlmann's credibility,
+// 1967): a token that was not seen has the mean of all. Takes thirteen eigensystems of d x d. ERRORS: kTooLarge
+// (memory), kIo (the tensor library).
+Result<CutParameters> fit_cut(const ModelSpec& model, std::uint32_t layer, const SentText& sent);
+
+// Puts what the next layer reads behind the cut in the place of `sent.activations`. Returns which part of their
+// variance it kept: 1 - |x - y|^2 / |x - mean x|^2. ERRORS: fit_cut()'s.
+Result<double> cross_cut(const ModelSpec& model, std::uint32_t layer, const CutParameters& cut, SentText& sent);
+
+// Bytes of the host that both take at most beside what they are given, `tokens` of them.
+std::uint64_t fit_bytes(const ModelSpec& model, std::uint64_t tokens);
 
 }  // namespace shoal

@@ -7,6 +7,8 @@ The rest is the model of `base`, whatever transformers has of it. After MAPL (ar
 
     AutoModelForCausalLM.from_pretrained(FOLDER, trust_remote_code=True)
 """
+import functools
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -46,8 +48,8 @@ class Cut(nn.Module):
         self.places = nn.Parameter(torch.empty(places, width)) if places else None
 
     def draw(self):
-        nn.init.orthogonal_(self.down)
         with torch.no_grad():
+            self.down.copy_(nn.init.orthogonal_(torch.empty(self.down.shape, dtype=torch.float32)))
             self.up.copy_(self.down.t())
         for parameter, deviation in ((self.table, 0.02), (self.places, 0.0)):
             if parameter is not None:
@@ -65,7 +67,7 @@ class Cut(nn.Module):
 
 class BoundaryForCausalLM(PreTrainedModel, GenerationMixin):
     config_class = BoundaryConfig
-    supports_gradient_checkpointing = True
+    supports_gradient_checkpointing = False  # what is computed again would read the tokens of the latest forward
     _supports_sdpa = _supports_flash_attn = _supports_attention_backend = True
 
     def __init__(self, config):
@@ -77,15 +79,16 @@ class BoundaryForCausalLM(PreTrainedModel, GenerationMixin):
                                                        base.max_position_embeddings if learns_places else 0) for layer in config.cuts})
         layers = self.base.transformer.h if learns_places else self.base.model.layers
         for layer in config.cuts:
-            layers[layer].register_forward_pre_hook(self.crossing(self.boundary[str(layer)]), with_kwargs=True)
+            layers[layer].register_forward_pre_hook(functools.partial(self.cross, str(layer)), with_kwargs=True)
+        self._no_split_modules = [*(self.base._no_split_modules or ()), "Cut"]
         self.post_init()
 
-    def crossing(self, cut):
-        def cross(_, args, named):
-            if args:
-                return (cut(args[0], self.ids, self.positions), *args[1:]), named
-            return args, {**named, "hidden_states": cut(named["hidden_states"], self.ids, self.positions)}
-        return cross
+    def cross(self, layer, _, args, named):
+        """In front of a layer."""
+        cut = self.boundary[layer]
+        if args:
+            return (cut(args[0], self.ids, self.positions), *args[1:]), named
+        return args, {**named, "hidden_states": cut(named["hidden_states"], self.ids, self.positions)}
 
     def _init_weights(self, module):
         if isinstance(module, Cut):
@@ -104,6 +107,9 @@ class BoundaryForCausalLM(PreTrainedModel, GenerationMixin):
 
     def set_output_embeddings(self, value):
         self.base.set_output_embeddings(value)
+
+    def resize_token_embeddings(self, *_, **__):
+        raise ValueError("each cut has a table of all tokens: give the model its vocabulary before it gets its boundaries")
 
     def forward(self, input_ids=None, attention_mask=None, position_ids=None, labels=None, **more):
         if input_ids is None:

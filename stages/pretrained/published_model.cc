@@ -67,6 +67,10 @@ Json json_of(const std::vector<std::uint32_t>& ids) {
 
 }  // namespace
 
+PublishedType published_type_named(std::string_view name) {
+  return static_cast<PublishedType>(std::ranges::find(kPublishedTypeNames, name) - std::begin(kPublishedTypeNames));
+}
+
 // from_pretrained looks for the first name before it looks for an index.
 std::string published_file_name(const StageSpec& spec) {
   return spec.stages == 1 ? "model.safetensors" : stage_file_name(spec.stage, spec.stages);

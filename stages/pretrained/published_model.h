@@ -18,6 +18,8 @@ namespace shoal {
 // What the values become.
 enum class PublishedType : std::uint8_t { kFp32 = 0, kBf16 = 1 };
 inline constexpr std::string_view kPublishedTypeNames[] = {"fp32", "bf16"};
+// REQUIRES: one of these.
+PublishedType published_type_named(std::string_view name);
 
 // Ids that mean the beginning and the end of a text, where they are known: of ends there may be several.
 struct PublishedEnds {
