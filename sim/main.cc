@@ -16,6 +16,7 @@ namespace {
 struct Arguments {
   std::uint64_t first = 1, count = 100, microbatches = 100'000;
   std::uint16_t stages = 3, replicas = 2;
+  std::uint32_t boundary = 0;
   std::string rule = "diloco";
   double round_budget_s = 0, fault_every_s = 2;
   std::vector<std::string> kinds;
@@ -66,6 +67,9 @@ void add_options(Command app, Arguments& a) {
       .show_default();
   app.add_flag("--home-launch", a.home_launch,
                "in every seed: nobody can dial the launching process, which is called at a relay on a host of its own");
+  app.add_option("--boundary", a.boundary, "in every seed: the model sends so many of its 8 values between stages; 0 = all")
+      .in(0u, 7u)
+      .show_default();
   app.add_flag("--verbose", a.verbose, "tell every story, not only the broken ones");
   app.add_flag("--stop-at-first", a.stop_at_first, "end the batch with the first seed that broke a rule");
   app.add_flag("--report", a.report, "end with the figures of the batch, kind by kind");
@@ -83,6 +87,12 @@ int tell_scale(const Arguments& a) {
   return figures.serving > 0 ? 0 : 1;
 }
 
+void cut_model(const Arguments& a, ModelSection& model) {
+  model.boundary = a.boundary;
+  model.boundary_table = model.dim / 2;
+  for (std::uint32_t layer = 1; layer < model.layers; ++layer) model.cuts.push_back(layer);
+}
+
 ScenarioResult run_seed(const Arguments& a, std::uint64_t seed) {
   SwarmOptions options;
   options.seed = seed;
@@ -90,6 +100,7 @@ ScenarioResult run_seed(const Arguments& a, std::uint64_t seed) {
   options.replicas = a.replicas;
   options.config = small_config(*rule_named(a.rule), a.stages, a.microbatches);
   options.config.pipeline.replicas = a.replicas;
+  if (a.boundary > 0) cut_model(a, options.config.model);
   options.round_budget = from_seconds(a.round_budget_s);
   options.dht = true;
   options.standby = a.standby;

@@ -36,7 +36,7 @@ at::Tensor inputs_of(const SentText& sent, std::size_t i) {
   return ids_of(sent.tokens[i]).narrow(1, 0, sent.activations[i].shape[1]).flatten();
 }
 
-// Of groups: how often each was seen (G, 1), and the sum of what was seen of it (G, d).
+// How often each group was seen (G, 1), and the sum of what was seen of it (G, d).
 struct Groups {
   at::Tensor counts, sums;
   Groups(std::int64_t groups, std::int64_t d)
