@@ -53,3 +53,10 @@ class OwnModel:
         say(f"pre-trained in one process: validation {said['val_loss']:.4f} on its own text")
         self.run("export", self.path("pretrained"), "--format", "hf", self.path("model"))
         return self.path("model")
+
+    def fit(self, model, tokens, boundary, stages):
+        """The model with a narrow boundary that is fitted to the text: its folder, and what `shoal fit` said."""
+        folder = self.path("narrow-model")
+        said = self.run("--json", "fit", model, folder, "--text", tokens, "--boundary", str(boundary), "--stages", str(stages), "--positions", "64",
+                        "--threads", "2")
+        return folder, json.loads(said)
