@@ -27,9 +27,11 @@ namespace {
 struct SoloArguments {
   std::string config, save, events, tensorboard, delay_profile;
   ComputeOptions compute;
-  bool wire = false;
+  bool wire = false, replicas = false;
   double seconds_between_lines = 1;
 };
+
+constexpr std::uint64_t kCopiesInRound = 6;  // anchor, momentum, snapshot, both candidates, what travels
 
 // The time for event lines written outside a loop.
 class SystemClock final : public Clock {
@@ -60,6 +62,10 @@ void print_summary(const SoloResult& result) {
   std::printf("loss %.4f -> %.4f, validation %.4f (nats a %s), that is %.4f bits\n", result.losses.first(),
               result.losses.last(), result.validation_loss, token, result.validation_loss / std::numbers::ln2);
   if (result.traffic) print_traffic(*result.traffic, result.tokens);
+  if (result.rounds > 0)
+    std::printf(
+        "rounds %llu, %.1f bytes a text token of all replicas\n", static_cast<unsigned long long>(result.rounds),
+        static_cast<double>(result.round_bytes) / static_cast<double>(std::max<std::uint64_t>(result.tokens, 1)));
   if (result.entropy.unigram > 0) {
     std::printf("the text's entropy: unigram %.4f, bigram %.4f (nats a %s)\n", result.entropy.unigram,
                 result.entropy.bigram, token);
@@ -67,14 +73,17 @@ void print_summary(const SoloResult& result) {
 }
 
 // All its stages are trained here. With [compute] recompute = "auto" it takes the first that fits.
-Status check_model(RunConfig& config, const ComputeOptions& compute) {
+Status check_model(RunConfig& config, const ComputeOptions& compute, bool replicas) {
   if (config.executor.kind != ExecutorKind::kTorch) return {};
   SHOAL_ASSIGN(const auto specs,
                split_model(config.model_spec(), config.pipeline.stages, config.pipeline.layers_per_stage));
   Status fits;
   for (const Recompute recompute : recomputes_of(config)) {
     const RunConfig then = with_recompute(config, recompute);
-    fits = check_memory("the model", specs, kCopiesInTraining, compute, solo_bytes(then, specs));
+    const std::uint64_t copies =
+        replicas ? std::max<std::uint64_t>(1, config.pipeline.replicas) * (kCopiesInTraining + kCopiesInRound)
+                 : kCopiesInTraining;
+    fits = check_memory("the model", specs, copies, compute, solo_bytes(then, specs));
     if (!fits.ok()) continue;
     if (recompute != Recompute::kNone && config.compute.recompute == Recompute::kAuto)
       log_info("recompute = \"auto\" takes \"", name_of(recompute), "\": no more fits into the memory that is left");
@@ -96,7 +105,8 @@ int run(const SoloArguments& arguments, const GlobalOptions& global) {
     if (const auto manifest = canonical_text(*config); !manifest.ok()) return fail_config(manifest.error());
     if (const Status probed = probe_save_folder(arguments.save); !probed.ok()) return fail(probed.error());
   }
-  if (const Status fits = check_model(*config, arguments.compute); !fits.ok()) return fail(fits.error());
+  if (const Status fits = check_model(*config, arguments.compute, arguments.replicas); !fits.ok())
+    return fail(fits.error());
   std::optional<DelayProfile> delays;
   if (!arguments.delay_profile.empty()) {
     auto loaded = load_delay_profile(arguments.delay_profile);
@@ -121,6 +131,7 @@ int run(const SoloArguments& arguments, const GlobalOptions& global) {
   options.factory = executor_factory(*config, arguments.compute);
   options.save_folder = arguments.save;
   options.delays = std::move(delays);
+  options.replicas = arguments.replicas;
   options.wire = arguments.wire;
   options.events = events.get();
   // Before the first microbatch there is nothing that would be ended in order: until then a signal ends the process.
@@ -168,6 +179,10 @@ void add_solo(Command& app, Program& program) {
                   "compute every gradient at past weights, as late as this file says that a swarm's were "
                   "(audit --delay-profile writes it); rounds and the outer rule are not replayed")
       .type_name("FILE");
+  command.add_flag(
+      "--replicas", arguments->replicas,
+      "train as many replicas as [pipeline] replicas says, in turn, with the run's rounds between them: what "
+      "the rule costs by itself");
   command.add_flag("--wire", arguments->wire,
                    "what goes from stage to stage goes through the codecs of [wire], as between peers; auto: raw");
   command

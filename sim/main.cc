@@ -67,7 +67,8 @@ void add_options(Command app, Arguments& a) {
       .show_default();
   app.add_flag("--home-launch", a.home_launch,
                "in every seed: nobody can dial the launching process, which is called at a relay on a host of its own");
-  app.add_option("--boundary", a.boundary, "in every seed: the model sends so many of its 8 values between stages; 0 = all")
+  app.add_option("--boundary", a.boundary,
+                 "in every seed: the model sends so many of its 8 values between stages; 0 = all")
       .in(0u, 7u)
       .show_default();
   app.add_flag("--verbose", a.verbose, "tell every story, not only the broken ones");

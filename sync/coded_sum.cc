@@ -32,9 +32,7 @@ class CodedPayloadSum final : public PayloadSum {
   void add(const Bytes& values, std::uint64_t weight, std::uint64_t total, double scale) override {
     dense_->add(values, weight, total, scale);
   }
-  double agreement(std::size_t index, const Bytes& values, std::uint64_t weight, std::uint64_t total) const override {
-    return dense_->agreement(index, values, weight, total);
-  }
+  double agreement(std::size_t index, const Bytes& values) const override { return dense_->agreement(index, values); }
 
   Bytes finish(std::size_t index) override { return encoded(dense_->finish(index), index); }
   void take(std::size_t index, const Bytes& values) override { dense_->take(index, values); }

@@ -1,6 +1,7 @@
 // Payloads of plain floats: what allreduce and diloco bring.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -52,12 +53,12 @@ class DensePayloadSum final : public PayloadSum {
     added_.push_back({values, (how_ == DenseSum::kExactSum ? 1 : scale) * factor_of(weight, total)});
   }
 
-  double agreement(std::size_t index, const Bytes& values, std::uint64_t weight, std::uint64_t total) const override {
+  double agreement(std::size_t index, const Bytes& values) const override {
     const Bytes part = DensePayloadSum::part(index);
-    const std::span<const float> own = dense_values(part);
-    if (own.size() < kJudgedValues || weight == 0) return 0;
-    const double contribution = factor_of(weight, total) * sum_of_squares(own);
-    return contribution > 0 ? dot_product(own, dense_values(values)) / contribution : 0;
+    const std::span<const float> own = dense_values(part), sum = dense_values(values);
+    if (own.size() < kJudgedValues) return 0;
+    const double lengths = std::sqrt(sum_of_squares(own) * sum_of_squares(sum));
+    return lengths > 0 ? dot_product(own, sum) / lengths : 0;
   }
 
   // Block by block, so that the doubles stay in the cache.

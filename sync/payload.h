@@ -43,9 +43,8 @@ class PayloadSum {
   // Adds `scale` times a piece, of the one part that we own. `weight` > 0: members without work are left out; `total`:
   // of all members.
   virtual void add(const Bytes& values, std::uint64_t weight, std::uint64_t total, double scale) = 0;
-  // How far the sum of part `index` agrees with what this member brought to it: (own, sum) / (own, own contribution),
-  // so that 1 is a sum in which the others' pieces neither help nor hinder; 0: it says nothing. `weight` is ours.
-  virtual double agreement(std::size_t index, const Bytes& values, std::uint64_t weight, std::uint64_t total) const = 0;
+  // The cosine between the sum of part `index` and what this member brought to it; 0: it says nothing.
+  virtual double agreement(std::size_t index, const Bytes& values) const = 0;
   // What was added, the sum of part `index`, as it travels: what the others open.
   virtual Bytes finish(std::size_t index) = 0;
   // The sum of part `index`, our own included.

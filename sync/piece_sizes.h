@@ -8,10 +8,11 @@
 // (arXiv:2012.10333), around zero. One member of N then moves the mean by 2 / N of an honest step at most, whatever it
 // sends. A member of more targets than the median may bring as much more.
 //
-// Sums. A member finds its own piece in every sum, so its product with it is at least that of what it brought, up to
-// chance: one that points against it by as much is no sum of these pieces. And where members agree in one part of the
-// parameters and not in another, the sums differ by the root of N beside what this member brought; by twice that, one
-// of them is something else. None is so large as if each target had contributed kRefusedFactor times what ours did.
+// Sums. Where the sums of the other parts point as this member does, one that points against it is no sum of these
+// pieces. Where they do not, nothing follows: gradients of small steps are noise in few directions, and honest sums of
+// them point anywhere. And where members agree in one part of the parameters and not in another, the sums differ by the
+// root of N beside what this member brought; by four times that, one of them is something else. None is so large as if
+// each target had contributed kRefusedFactor times what ours did.
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -29,7 +30,8 @@ struct PieceSize {
 // target of its weight. Honest members differ by the root of the number of their steps, about.
 inline constexpr double kRefusedFactor = 64;
 inline constexpr double kClipFactor = 2;
-inline constexpr std::size_t kJudged = 3;  // so many have a median that one of them does not make
+inline constexpr double kPointsAlong = 0.7;  // a cosine
+inline constexpr std::size_t kJudged = 3;    // so many have a median that one of them does not make
 
 struct RefusedPiece {
   std::size_t at = 0;  // among those that were judged
@@ -44,10 +46,9 @@ std::vector<double> clip_factors(const std::vector<PieceSize>& pieces);
 
 // A part's sum beside the piece that this member brought to it.
 struct SumBeside {
-  double size = 0;      // root mean square; 0: it says nothing
-  double own_size = 0;  // of our piece, times the targets of all over ours; 0: it says nothing
-  // product with our piece / product of our contribution with it; 0: it says nothing
-  double agreement = 0;
+  double size = 0;       // root mean square; 0: it says nothing
+  double own_size = 0;   // of our piece, times the targets of all over ours; 0: it says nothing
+  double agreement = 0;  // cosine with our piece; 0: it says nothing
 };
 // The first sum, `own` aside, that cannot be one of the pieces of so many members. `sums`: of every part.
 std::optional<RefusedPiece> refused_sum(const std::vector<SumBeside>& sums, std::size_t members,

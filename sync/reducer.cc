@@ -133,7 +133,7 @@ Reducer::Work Reducer::join() {
                 sums[i] = {
                     .size = desk->sum->size_of(*values),
                     .own_size = desk->own_sizes[i] / static_cast<double>(own_weight) * static_cast<double>(weight),
-                    .agreement = desk->sum->agreement(i, *values, own_weight, weight)};
+                    .agreement = desk->sum->agreement(i, *values)};
               desk->sum->take(i, *values);
             }
             if (const auto refused = refused_sum(sums, shape.members, own))

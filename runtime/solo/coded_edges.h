@@ -24,6 +24,15 @@ struct EdgeTraffic {
   std::uint64_t forward_bytes = 0, backward_bytes = 0;
   std::uint64_t key_frames = 0, delta_frames = 0;  // activations over edges whose codec is one of differences
   std::uint64_t no_room = 0;                       // bases that did not fit
+
+  EdgeTraffic& operator+=(const EdgeTraffic& other) {
+    forward_bytes += other.forward_bytes;
+    backward_bytes += other.backward_bytes;
+    key_frames += other.key_frames;
+    delta_frames += other.delta_frames;
+    no_room += other.no_room;
+    return *this;
+  }
 };
 
 class CodedEdges {

@@ -7,6 +7,10 @@
 // With a delay profile it trains as a swarm would whose gradients are as late (delayed_weights.h). From the swarm's
 // windows only their size is replayed: rounds and the outer rule are not.
 //
+// With `replicas` as many of them as [pipeline] replicas says are trained in turn, microbatch by microbatch, and agree
+// by the run's rounds (replica_rounds.h): what the rule costs, without lateness, links and losses. What is judged and
+// saved is then the anchor.
+//
 // With `wire` the stages send each other frames, as peers do (coded_edges.h). What is evaluated stays the model that is
 // saved: validation crosses as it is, as a swarm's does.
 #include <functional>
@@ -31,6 +35,7 @@ struct SoloOptions {
   ExecutorFactory factory;
   std::string save_folder;                        // empty: not saved
   std::optional<DelayProfile> delays;             // of the swarm whose late gradients are replayed; none: none is late
+  bool replicas = false;                          // those of the run, in turn, with its rounds between them
   bool wire = false;                              // what crosses between stages goes through the codecs of [wire]
   EventLog* events = nullptr;                     // borrowed; null: none
   std::function<void(const TrainLine&)> on_step;  // after every global step
@@ -48,8 +53,9 @@ struct SoloResult {
   TextEntropy entropy;                         // of all the training files, what is held out of them too
   int bytes_a_token = 1;                       // of the file
   bool interrupted = false;
-  std::vector<DelayHistogram> delays;  // targets by delay, each stage; empty without SoloOptions::delays
-  std::optional<EdgeTraffic> traffic;  // none without SoloOptions::wire
+  std::vector<DelayHistogram> delays;         // targets by delay, each stage; empty without SoloOptions::delays
+  std::uint64_t rounds = 0, round_bytes = 0;  // what all replicas would have sent; 0 without SoloOptions::replicas
+  std::optional<EdgeTraffic> traffic;         // none without SoloOptions::wire
 };
 
 // ERRORS: TokenFile's, Samples', the factory's, the executors', DelayedWeights', CodedEdges', kIo.

@@ -2,26 +2,9 @@
 
 #include "common/fault.h"
 #include "common/log.h"
-#include "runtime/config/derived_options.h"
+#include "runtime/config/outer_rules.h"
 
 namespace shoal {
-
-namespace {
-
-// Executors of whole numbers take rules that keep them whole, so that the anchor itself proves what was counted.
-OuterRules make_rules(const RunConfig& config) {
-  const bool exact = config.executor.kind != ExecutorKind::kTorch;
-  AllreduceOptions allreduce;
-  allreduce.exact = exact;
-  DilocoOptions diloco;
-  diloco.sum = exact;
-  diloco.payload = payload_codec(config);
-  diloco.outer_lr = exact ? 1 : config.sync.outer_lr;
-  diloco.outer_momentum = exact ? 0 : config.sync.outer_momentum;
-  return {.allreduce = make_allreduce_rule(allreduce), .diloco = make_diloco_rule(diloco)};
-}
-
-}  // namespace
 
 RoundDesk::RoundDesk(const StageSession& session, Neighbours& neighbours, Ledger& ledger, Windows& windows,
                      DeviceScheduler& device, ArenaState& arena, WindowJobs& writes)
@@ -32,7 +15,7 @@ RoundDesk::RoundDesk(const StageSession& session, Neighbours& neighbours, Ledger
       device_(device),
       arena_(arena),
       writes_(writes),
-      rules_(make_rules(*session.config)),
+      rules_(outer_rules_of(*session.config)),
       catch_up_(session, ledger, device, arena, rules_),
       round_(*this, session.loop, session.self, session.spec.stage) {}
 

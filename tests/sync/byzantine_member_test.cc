@@ -1,4 +1,5 @@
 // Members and owners that lie about what they bring to a round and what they make of it.
+#include "sync/piece_sizes.h"
 #include "tests/sync/reducers.h"
 
 namespace shoal {
@@ -106,6 +107,20 @@ TEST_F(ByzantineMemberTest, AFalseSumIsItsOwnersWhereFewOwn) {
       EXPECT_EQ(members[judge].failed(), factor == 1.0f ? std::nullopt : std::optional<std::size_t>(5));
     }
   }
+}
+
+// Small steps make noise in few directions, and an honest sum of it may point anywhere.
+TEST_F(ByzantineMemberTest, ASumThatPointsAgainstUsIsFalseOnlyWhereTheOthersDoNot) {
+  const auto judged = [](double agreement, double others) {
+    std::vector<SumBeside> sums(4, {.size = 1, .own_size = 1, .agreement = others});
+    sums[2].agreement = agreement;
+    return refused_sum(sums, 4, 0);
+  };
+  EXPECT_EQ(judged(-0.9, 0.9)->at, 2u);
+  EXPECT_FALSE(judged(-0.9, 0.5));
+  EXPECT_FALSE(judged(-0.5, 0.9));
+  EXPECT_FALSE(judged(0.9, 0.9));
+  EXPECT_FALSE(judged(-0.9, -0.9));
 }
 
 // What shares nothing: each moves a place of its own.

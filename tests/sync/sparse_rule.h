@@ -45,7 +45,7 @@ class SparseSum final : public PayloadSum {
   }
   double size_of(const Bytes&) const override { return 0; }  // of other places in each
   double own_size(std::size_t) const override { return 0; }
-  double agreement(std::size_t, const Bytes&, std::uint64_t, std::uint64_t) const override { return 0; }
+  double agreement(std::size_t, const Bytes&) const override { return 0; }
   void add(const Bytes& piece, std::uint64_t, std::uint64_t, double) override {
     for (const SparseValue& each : parse_sparse(piece)) sum_[each.index] += each.value;
   }
