@@ -13,11 +13,12 @@ namespace {
 struct MeasuredShare {
   double share, price;  // k / d
 };
-constexpr MeasuredShare kShares[] = {{1.0 / 16, 0.028}, {1.0 / 8, 0}, {1.0 / 4, 0}};
+constexpr MeasuredShare kShares[] = {{1.0 / 16, 0.072}, {1.0 / 8, 0.061}, {1.0 / 4, 0.051}};
+constexpr double kFittedPrice = 0.009, kFittedShare = 1.0 / 8;
 // The bounds of what was measured.
 constexpr std::uint32_t kDimLeast = 64, kDimMost = 128, kLayersMost = 8;
 constexpr std::size_t kCutsMost = 3;
-constexpr std::uint64_t kTokensMost = 2'500'000;
+constexpr std::uint64_t kTokensMost = 5'000'000;
 
 double price_of(double share) {
   std::size_t above = 1;
@@ -37,6 +38,7 @@ std::string beyond(const RunConfig& config, double share) {
   const auto add = [&](bool differs, const std::string& what) {
     if (differs) text += (text.empty() ? "" : ", ") + what;
   };
+  if (!config.model.from.empty()) add(share != kFittedShare, "another part of the width than an eighth");
   add(share < kShares[0].share, "less than a sixteenth of the width, which costs more");
   add(share > std::end(kShares)[-1].share, "more than a fourth of the width");
   add(model.dim < kDimLeast || model.dim > kDimMost, "a width of " + std::to_string(model.dim));
@@ -55,7 +57,8 @@ std::string beyond(const RunConfig& config, double share) {
 std::optional<BoundaryPrice> boundary_price(const RunConfig& config) {
   if (!has_boundary(config.model) || config.executor.kind != ExecutorKind::kTorch) return std::nullopt;
   const double share = static_cast<double>(config.model.boundary) / config.model.dim;
-  return BoundaryPrice{.price = price_of(share), .beyond = beyond(config, share)};
+  const bool fitted = !config.model.from.empty();
+  return BoundaryPrice{.price = fitted ? kFittedPrice : price_of(share), .beyond = beyond(config, share)};
 }
 
 }  // namespace shoal

@@ -2,10 +2,11 @@
 // What a narrow boundary was seen to cost of the loss, and what a run's is expected to. Pure; thread-safe.
 //
 // A price is a part of the validation loss: what crosses a boundary goes as int8 both ways, the model beside it sends
-// all of its width as fp32, after as many tokens. The figures are those of `bench/grid convergence --boundary`
-// (docs/RESULTS.md): two models of four stages in one process, trained from nothing. What was measured below the plain
-// model's loss costs nothing. Between the measured shares k / d the price goes in straight lines over their logarithms;
-// beyond them as at the ends.
+// all of its width as fp32, after as many tokens. The figures are those of docs/RESULTS.md: `bench/grid convergence
+// --boundary`, four stages in one process, trained from nothing where depth pays; and of a model of a folder
+// `scripts/finetune
+// --boundary`. Between the measured shares k / d the price goes in straight lines over their logarithms; beyond them as
+// at the ends.
 #include <optional>
 #include <string>
 

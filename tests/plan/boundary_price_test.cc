@@ -13,13 +13,13 @@ double price_of(std::uint32_t boundary) { return boundary_price(narrow_run(bound
 std::string beyond(const RunConfig& config) { return boundary_price(config)->beyond; }
 
 TEST(BoundaryPriceTest, IsWhatWasMeasuredAtItsShares) {
-  EXPECT_NEAR(price_of(8), 0.028, 1e-12);
-  EXPECT_NEAR(price_of(16), 0, 1e-12);
-  EXPECT_NEAR(price_of(32), 0, 1e-12) << "less loss than the plain model's is no gain";
+  EXPECT_NEAR(price_of(8), 0.072, 1e-12);
+  EXPECT_NEAR(price_of(16), 0.061, 1e-12);
+  EXPECT_NEAR(price_of(32), 0.051, 1e-12);
 }
 
 TEST(BoundaryPriceTest, GoesInAStraightLineOverTheLogarithmBetweenThem) {
-  EXPECT_NEAR(price_of(12), 0.028 * (1 - std::log2(1.5)), 1e-12);
+  EXPECT_NEAR(price_of(12), 0.072 - 0.011 * std::log2(1.5), 1e-12);
   EXPECT_GT(price_of(10), price_of(12));
   EXPECT_GT(price_of(12), price_of(15));
 }
@@ -31,13 +31,13 @@ TEST(BoundaryPriceTest, WhatWasMeasuredIsSaidWithoutADoubt) {
 
 TEST(BoundaryPriceTest, OutsideOfItIsSaidInWhat) {
   EXPECT_EQ(beyond(narrow_run(4)), "less than a sixteenth of the width, which costs more");
-  EXPECT_NEAR(price_of(4), 0.028, 1e-12) << "as at the end";
+  EXPECT_NEAR(price_of(4), 0.072, 1e-12) << "as at the end";
   EXPECT_EQ(beyond(narrow_run(64)), "more than a fourth of the width");
   EXPECT_EQ(beyond(narrow_run(256, 2048)), "a width of 2048");
   RunConfig config = narrow_run(16);
   config.end.tokens = 10'000'000;
   config.pipeline.replicas = 2;
-  EXPECT_EQ(beyond(config), "replicas, more than 2.5 M tokens");
+  EXPECT_EQ(beyond(config), "replicas, more than 5.0 M tokens");
   config = narrow_run(16);
   config.wire.forward.codecs = {CodecId::kInt4};
   config.model.boundary_table = 0;
@@ -49,6 +49,16 @@ TEST(BoundaryPriceTest, OutsideOfItIsSaidInWhat) {
   config = narrow_run(16);
   config.end.tokens = 0;
   EXPECT_THAT(beyond(config), HasSubstr("tokens")) << "nobody knows how many";
+}
+
+TEST(BoundaryPriceTest, AModelThatExistsPaysLess) {
+  RunConfig config = narrow_run(16);
+  config.model.from = "folder";
+  EXPECT_NEAR(boundary_price(config)->price, 0.009, 1e-12);
+  EXPECT_EQ(beyond(config), "");
+  config = narrow_run(32);
+  config.model.from = "folder";
+  EXPECT_EQ(beyond(config), "another part of the width than an eighth");
 }
 
 TEST(BoundaryPriceTest, WithoutABoundaryOrALossThereIsNone) {
