@@ -14,7 +14,7 @@ struct MeasuredShare {
   double share, price;  // k / d
 };
 constexpr MeasuredShare kShares[] = {{1.0 / 16, 0.072}, {1.0 / 8, 0.061}, {1.0 / 4, 0.051}};
-constexpr double kFittedPrice = 0.009, kFittedShare = 1.0 / 8;
+constexpr double kFittedPrice = 0.012, kFittedShare = 1.0 / 8;
 // The bounds of what was measured.
 constexpr std::uint32_t kDimLeast = 64, kDimMost = 128, kLayersMost = 8;
 constexpr std::size_t kCutsMost = 3;

@@ -54,7 +54,7 @@ TEST(BoundaryPriceTest, OutsideOfItIsSaidInWhat) {
 TEST(BoundaryPriceTest, AModelThatExistsPaysLess) {
   RunConfig config = narrow_run(16);
   config.model.from = "folder";
-  EXPECT_NEAR(boundary_price(config)->price, 0.009, 1e-12);
+  EXPECT_NEAR(boundary_price(config)->price, 0.012, 1e-12);
   EXPECT_EQ(beyond(config), "");
   config = narrow_run(32);
   config.model.from = "folder";
