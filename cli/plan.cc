@@ -10,6 +10,7 @@
 #include "common/program/json_text.h"
 #include "common/program/outcome.h"
 #include "runtime/config/derived_options.h"
+#include "runtime/plan/boundary_price.h"
 #include "runtime/plan/codec_price.h"
 #include "runtime/plan/flight_plan.h"
 #include "runtime/plan/layout_report.h"
@@ -79,6 +80,7 @@ void print_json(const RunConfig& config, const FlightPlan& plan, const std::stri
               {"mode_reason", taken.empty() ? Json() : Json(taken)},
               {"warning", nullptr},
               {"codec_warning", codec_warning(config)},
+              {"boundary_warning", boundary_warning(config)},
               {"round_warning", round_warning(config)}};
   if (plan.warning) out.set("warning", *plan.warning);
   Json fillings = Json::array(), rows = Json::array();
@@ -151,6 +153,7 @@ int run(PlanArguments& arguments, bool json) {
     std::printf("%s", stages_text(*config, arguments.stages).c_str());
     if (plan.warning) log_warning(*plan.warning);
     if (const auto warning = codec_warning(*config)) log_warning(*warning);
+    if (const auto warning = boundary_warning(*config)) log_warning(*warning);
     if (const auto warning = round_warning(*config)) log_warning(*warning);
     if (const auto warning = few_steps_warning(*config)) log_warning(*warning);
   }

@@ -5,6 +5,7 @@
 #include "common/trainer_id.h"
 #include "runtime/config/derived_options.h"
 #include "runtime/launch/parked_text.h"
+#include "runtime/plan/boundary_price.h"
 #include "runtime/plan/codec_price.h"
 #include "runtime/plan/flight_plan.h"
 #include "runtime/plan/line_bytes.h"
@@ -139,6 +140,7 @@ void Launch::begin() {
   for (const std::string& warning : split_warnings(options_.config)) owner_.on_warning(warning);
   if (const auto warning = price_warning(options_.config)) owner_.on_warning(*warning);
   if (const auto warning = codec_warning(options_.config)) owner_.on_warning(*warning);
+  if (const auto warning = boundary_warning(options_.config)) owner_.on_warning(*warning);
   if (const auto warning = round_warning(options_.config)) owner_.on_warning(*warning);
   if (const auto notice = pipe_notice(options_.config)) owner_.on_notice(*notice);
   if (const auto warning = few_steps_warning(options_.config)) owner_.on_warning(*warning);

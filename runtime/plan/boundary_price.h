@@ -21,5 +21,7 @@ struct BoundaryPrice {
 
 // None: the model has no boundary, or the executor learns nothing. REQUIRES: a checked configuration.
 std::optional<BoundaryPrice> boundary_price(const RunConfig& config);
+// Where a model with a boundary is trained from nothing: what that is known to cost, and what costs less.
+std::optional<std::string> boundary_warning(const RunConfig& config);
 
 }  // namespace shoal

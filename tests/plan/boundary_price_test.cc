@@ -61,6 +61,15 @@ TEST(BoundaryPriceTest, AModelThatExistsPaysLess) {
   EXPECT_EQ(beyond(config), "another part of the width than an eighth");
 }
 
+TEST(BoundaryPriceTest, AWarningIsOfWhatIsTrainedFromNothing) {
+  EXPECT_THAT(*boundary_warning(narrow_run(16)),
+              testing::AllOf(HasSubstr("boundary = 16"), HasSubstr("6.1 %"), HasSubstr("shoal fit")));
+  EXPECT_FALSE(boundary_warning(narrow_run(0)));
+  RunConfig config = narrow_run(16);
+  config.model.from = "folder";
+  EXPECT_FALSE(boundary_warning(config));
+}
+
 TEST(BoundaryPriceTest, WithoutABoundaryOrALossThereIsNone) {
   EXPECT_FALSE(boundary_price(narrow_run(0)));
   RunConfig config = narrow_run(16);
