@@ -154,6 +154,29 @@ class GridTest:
         table = grid.staleness_table(arms)
         self.cases.holds("its table", "50 %" in table and "0.001*" in table, table)
 
+    def rules(self):
+        s = self.setting("rounds", "--tokens", "81920")
+        file = lambda *arm: tomllib.loads(grid.rounds_toml(s, *arm))  # noqa: E731
+        self.cases.equal("alone it has a share", [file("alone", 4, 1, "-", 1)[section][key] for section, key in (("end", "tokens"), ("pipeline", "replicas"))],
+                         [20480, 1])
+        together = file("together", 4, 1, "-", 1)
+        self.cases.equal("as one", (together["end"]["tokens"], together["pipeline"]["replicas"], together["sync"]["inner_batch"]), (81920, 4, 1024))
+        self.cases.equal("a rule", [file("cold", 4, 30, "int4", 1)["sync"][key] for key in ("rule", "inner_steps", "outer_momentum", "payload")],
+                         ["diloco", 30, 0.5, "int4"])
+        self.cases.equal("warm", [file("warm", 4, 30, "int8", 1)["sync"][key] for key in ("warm_steps", "microbatches_per_step")], [2, 8])
+        self.cases.equal("of every step", file("allreduce", 4, 1, "fp32", 1)["sync"], {"rule": "allreduce", "inner_batch": 1024, "inner_steps": 1, "microbatches_per_step": 8})
+        s.rule = ["other"]
+        self.cases.holds("another rule is refused", '"other" is none of allreduce' in refuses(grid.run_rounds, s, self.folder))
+        told = [("alone", 2.6, 2.4), ("together", 2.0, 2.0), ("diloco", 2.2, 2.0)]
+        rows = [{"rule": rule, "replicas": 2, "inner_steps": 1, "payload": "-", "seed": seed, "validation": losses[seed], "bytes": 3.0}
+                for rule, *losses in told for seed in range(2)]
+        means = grid.means_of_rules(rows)
+        self.cases.equal("closed", [round(row["closed"], 9) for row in means], [0, 1, 0.8])
+        self.cases.equal("ratio", round(means[2]["ratio"], 9), 1.05)
+        self.cases.holds("its table", "80 %" in grid.rounds_table(means), grid.rounds_table(means))
+        level = grid.means_of_rules([{**row, "validation": 2.0} for row in rows])
+        self.cases.equal("no gap", [row["closed"] for row in level], [None] * 3)
+
     # ---- with the real program ----
     def grid(self, *words, code=0):
         """The rows' file afterwards, what was printed, what was said."""
@@ -200,6 +223,14 @@ class GridTest:
         self.cases.holds("its table", "recovered" in table and "1.5" in table, table)
         self.cases.holds("late gradients are another training", len(rows) == 2 and rows[0]["validation"] != rows[1]["validation"] > 1, rows)
 
+    def rounds(self):
+        rows, table = self.goes_on("rounds", "--rule", "allreduce", "diloco", "--replicas", "2", "--inner-steps", "2", "--payload", "fp32", "int8", "--set")
+        self.cases.equal("rows", [(row["rule"], row["payload"]) for row in rows],
+                         [("alone", "-"), ("together", "-"), ("allreduce", "fp32"), ("diloco", "fp32"), ("diloco", "int8")])
+        self.cases.holds("two that share every step are one process", abs(rows[2]["validation"] - rows[1]["validation"]) < 1e-4, rows)
+        self.cases.holds("what travels", 0 == rows[0]["bytes"] == rows[1]["bytes"] < rows[4]["bytes"] < 0.3 * rows[3]["bytes"] < rows[2]["bytes"], rows)
+        self.cases.holds("its table", "closed" in table and "diloco" in table, table)
+
     def words_of_solo(self):
         (self.folder / "rows.jsonl").unlink(missing_ok=True)
         for kind, cell in ("convergence", "train raw/raw, seed 1"), ("staleness", "delay 0, lr 0.0005"):
@@ -216,6 +247,7 @@ class GridTest:
                            ("NoiseIsTheSpreadOfTheUncodedSeeds", self.noise), ("TheBestRateOfEachArmCountsAndTheShareIsOfTheGap", self.best_rates),
                            ("WhatDepthGainsIsKeptInAShare", self.depth), ("ConvergenceGoesOnWhereItWasKilled", self.convergence),
                            ("BoundariesAndTheControlGoOnWhereTheyWereKilled", self.boundary), ("StalenessGoesOnWhereItWasKilled", self.staleness),
+                           ("ARuleIsComparedWithOneReplicaAndWithOneProcess", self.rules), ("RoundsGoOnWhereTheyWereKilled", self.rounds),
                            ("ItSaysWhatSoloSaid", self.words_of_solo)):
             self.cases.run(name, case)
         return any(failures for _, failures in self.cases.done)
