@@ -6,7 +6,6 @@
 #include "cli/text_codes.h"
 #include "common/log.h"
 #include "common/os/stop_signals.h"
-#include "common/program/outcome.h"
 #include "common/status_line.h"
 #include "events/headway.h"
 #include "text/text_ends.h"
@@ -55,10 +54,6 @@ void say_changes(const TextChanges& changes) {
     log_warning(changes.replaced,
                 " times the texts are no UTF-8, which was read as U+FFFD. HINT: iconv -f ENCODING -t UTF-8 makes "
                 "UTF-8 of text in another encoding");
-}
-
-int fail_or_stopped(const Error& error) {
-  return error.code == ErrorCode::kInterrupted ? fail(error, static_cast<ExitCode>(stop_exit_code())) : fail(error);
 }
 
 }  // namespace shoal

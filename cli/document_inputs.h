@@ -29,7 +29,4 @@ Result<Prepared> prepare_with(const std::string& tokenizer, PrepareOptions optio
 // A warning of each kind.
 void say_changes(const TextChanges& changes);
 
-// As fail(), with the code of the signal where that is why.
-int fail_or_stopped(const Error& error);
-
 }  // namespace shoal

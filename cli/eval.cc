@@ -110,9 +110,7 @@ int run(const EvalArguments& arguments, bool json) {
     return !stop_wanted();
   });
   end_status();
-  if (!loss.ok())
-    return loss.code() == ErrorCode::kInterrupted ? fail(loss.error(), static_cast<ExitCode>(stop_exit_code()))
-                                                  : fail(loss.error());
+  if (!loss.ok()) return fail_or_stopped(loss.error());
   print_loss(*loss, samples->text().training.front().tokens(), *bytes, json);
   return kExitOk;
 }

@@ -16,6 +16,7 @@
 #include "common/program/outcome.h"
 #include "common/status_line.h"
 #include "events/headway.h"
+#include "runtime/config/derived_options.h"
 #include "runtime/data/samples.h"
 #include "stages/boundary.h"
 #include "stages/boundary_fit.h"
@@ -28,8 +29,7 @@
 namespace shoal {
 namespace {
 
-constexpr std::uint32_t kPositionsUsual = 1024, kUsualTable = UINT32_MAX;
-
+constexpr std::uint32_t kUsualTable = UINT32_MAX;
 constexpr std::size_t kJudgedMin = 16, kJudgedShare = 8;  // sequences; of those that are fitted
 
 struct FitArguments {
@@ -42,9 +42,8 @@ struct FitArguments {
 
 // What crosses the stages at the place where the last one ended.
 struct Crossing {
-  SentText fitted;                          // by which the cuts are fitted
-  SentText judged, plain;                   // held out of that: through the cuts so far, and without
-  double loss_through = 0, loss_plain = 0;  // of these, sums of the last stage, nats
+  SentText fitted;         // by which the cuts are fitted
+  SentText judged, plain;  // held out of that: through the cuts so far, and without
   HeadwayMeter meter{};
   std::uint64_t done = 0, of = 0;  // passes of a sequence through a stage
 };
@@ -57,8 +56,7 @@ struct Fitted {
 Result<std::vector<StageSpec>> with_cuts(const FitArguments& arguments, const std::vector<StageSpec>& plain) {
   ModelSpec model = plain.front().model;
   model.boundary = arguments.boundary;
-  for (const StageSpec& spec : plain)
-    if (!spec.is_first()) model.cuts.push_back(spec.first_layer);
+  model.cuts = cuts_between(plain);
   model.boundary_table =
       arguments.table == kUsualTable ? usual_boundary_table(model, arguments.stages) : arguments.table;
   SHOAL_TRY(check_boundary(model));
@@ -173,7 +171,8 @@ Result<Fitted> fit(const FitArguments& arguments) {
                                              " holds a model with a narrow boundary already. HINT: [model] from takes "
                                              "it as it is");
   ModelSpec model = folder.model();
-  model.positions = std::min(model.context_length(), arguments.positions > 0 ? arguments.positions : kPositionsUsual);
+  model.positions =
+      std::min(model.context_length(), arguments.positions > 0 ? arguments.positions : kPositionsOfFolder);
   SHOAL_ASSIGN(const std::vector<StageSpec> plain, split_model(model, arguments.stages));
   SHOAL_ASSIGN(const std::vector<StageSpec> narrow, with_cuts(arguments, plain));
   SHOAL_ASSIGN(Crossing crossing, read_text(arguments, model));
@@ -216,12 +215,9 @@ int run(const FitArguments& arguments, bool json) {
   begin_batch_work();
   listen_for_stop();
   const auto fitted = fit(arguments);
-  if (fitted.ok()) {
-    print(arguments, *fitted, json);
-    return kExitOk;
-  }
-  return fitted.code() == ErrorCode::kInterrupted ? fail(fitted.error(), static_cast<ExitCode>(stop_exit_code()))
-                                                  : fail(fitted.error());
+  if (!fitted.ok()) return fail_or_stopped(fitted.error());
+  print(arguments, *fitted, json);
+  return kExitOk;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "common/fault.h"
 #include "common/log.h"
 #include "common/os/program_start.h"
+#include "common/os/stop_signals.h"
 #include "common/program/outcome.h"
 #include "events/event_level.h"
 #include "runtime/config/config_table.h"
@@ -125,6 +126,10 @@ void shoal::add_saved_options(Command& command, std::string& tokenizer, std::str
       .type_name("FILE");
   command.add_option("--base", base, "of saved adapters: the folder of the model that they were trained beside")
       .type_name("FOLDER");
+}
+
+int shoal::fail_or_stopped(const Error& error) {
+  return error.code == ErrorCode::kInterrupted ? fail(error, static_cast<ExitCode>(stop_exit_code())) : fail(error);
 }
 
 std::string shoal::home_path(const GlobalOptions& global) {

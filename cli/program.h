@@ -38,6 +38,9 @@ void add_line_caps(Command& command, std::string& up, std::string& down);
 // default.
 void add_saved_options(Command& command, std::string& tokenizer, std::string& base, const std::string& otherwise);
 
+// As fail(), with the code of the signal where that is why.
+int fail_or_stopped(const Error& error);
+
 // The folder that --home or the environment names; a warning when neither does.
 std::string home_path(const GlobalOptions& global);
 // For a command that is no member: a key of this process alone, since `shoal join` may be at work with the machine's;

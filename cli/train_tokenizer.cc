@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "cli/document_inputs.h"
+#include "cli/program.h"
 #include "common/log.h"
 #include "common/os/batch_work.h"
 #include "common/os/posix_file.h"

@@ -63,6 +63,13 @@ double up_cost(const ModelSpec& model) {
   return 2.0 * model.positions * model.dim * (model.boundary + (has_product ? model.boundary_table : 0));
 }
 
+std::vector<std::uint32_t> cuts_between(const std::vector<StageSpec>& stages) {
+  std::vector<std::uint32_t> cuts;
+  for (const StageSpec& spec : stages)
+    if (!spec.is_first()) cuts.push_back(spec.first_layer);
+  return cuts;
+}
+
 std::uint32_t usual_boundary_table(const ModelSpec& model, std::uint16_t stages) {
   if (model.dim <= kTableStep) return model.dim;
   std::uint64_t layer = 0;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "stages/model_family.h"
+#include "stages/stage_spec.h"
 
 namespace shoal {
 
@@ -33,6 +34,9 @@ double up_cost(const ModelSpec& model);
 inline bool may_meet_at(const ModelSpec& model, std::uint32_t layer) {
   return !has_boundary(model) || layer == 0 || layer == model.layers || model.cut_at(layer);
 }
+
+// The layers in front of which the stages of a split meet.
+std::vector<std::uint32_t> cuts_between(const std::vector<StageSpec>& stages);
 
 // r where nobody says it: the largest multiple of 64 up to d that keeps E below a twentieth of a stage's layers, 64 at
 // least (d where d is less).

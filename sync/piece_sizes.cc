@@ -102,7 +102,6 @@ std::optional<RefusedPiece> refused_sum(const std::vector<SumBeside>& sums, std:
     if (times > allowed * median->ratio)
       return RefusedPiece{i,
                           too_large_error(times / median->ratio, "the other parts, beside what was brought", allowed)};
-    // Honest members with few targets a step came to -0.45 beside a median of 0.7, and to 11 times at eight of them.
     if (sum.agreement < -kPointsAlong && median->agreement > kPointsAlong)
       return RefusedPiece{i, make_error(ErrorCode::kMalformed,
                                         "its sum points against what this member brought, and the others along it")};

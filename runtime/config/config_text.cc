@@ -14,7 +14,6 @@ namespace shoal {
 namespace {
 
 // Longer sequences are asked for: their memory grows faster than they do.
-constexpr std::uint32_t kPositionsOfFolder = 1024;
 
 // Where a message points to: "run.toml:12: ".
 std::string at(const std::string& origin, const toml::source_region& where) {

@@ -97,9 +97,7 @@ std::uint64_t warmup_of(const RunConfig& c) {
 void derive_boundary(RunConfig& c) {
   if (!has_boundary(c.model)) return;
   const auto plain = split_model(without_boundary(c.model_spec()), c.pipeline.stages, c.pipeline.layers_per_stage);
-  if (c.model.cuts.empty() && plain.ok())
-    for (const StageSpec& spec : *plain)
-      if (!spec.is_first()) c.model.cuts.push_back(spec.first_layer);
+  if (c.model.cuts.empty() && plain.ok()) c.model.cuts = cuts_between(*plain);
   if (!c.model.boundary_table.given) c.model.boundary_table = usual_boundary_table(c.model_spec(), c.pipeline.stages);
 }
 

@@ -25,6 +25,9 @@
 
 namespace shoal {
 
+// Text tokens of a sequence at most, where the model of a folder has more places and nobody says how many.
+inline constexpr std::uint32_t kPositionsOfFolder = 1024;
+
 // What such an option has until derive_options() has been there; out of bounds for one that is given.
 template <class Number>
 inline constexpr Number kAuto = std::numeric_limits<Number>::max();

@@ -1,6 +1,7 @@
 #include "runtime/solo/replica_rounds.h"
 
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "runtime/config/outer_rules.h"
@@ -51,7 +52,9 @@ Status ReplicaRounds::hold(const std::vector<ReplicaPart>& replicas, RuleId rule
   context.base = Version{rounds_};
   context.inner = step;
   for (std::size_t stage = 0; stage < replicas.front().chain->stages().size(); ++stage)
-    SHOAL_TRY(hold_stage(replicas, stage, *rules_.of(rule), context));
+    if (const Status held = hold_stage(replicas, stage, *rules_.of(rule), context); !held.ok())
+      return make_error(held.code(), "round " + std::to_string(context.round.value) + " of stage " +
+                                         std::to_string(stage) + ": " + held.error().message);
   ++rounds_;
   return {};
 }
@@ -77,9 +80,7 @@ Status ReplicaRounds::hold_stage(const std::vector<ReplicaPart>& replicas, std::
     members[i].join().job();
     SHOAL_ASSIGN(const Payload reduced, members[i].take_result());
     SHOAL_ASSIGN(const Digest digest, rule.prepare(executor, context, reduced));
-    if (agreed.value_or(digest) != digest)
-      return make_error(ErrorCode::kCorrupt, "replicas of stage " + std::to_string(stage) +
-                                                 " came to other bits in round " + std::to_string(context.round.value));
+    if (agreed.value_or(digest) != digest) return make_error(ErrorCode::kCorrupt, "replicas came to other bits");
     agreed = digest;
     rule.commit(executor, context);
   }

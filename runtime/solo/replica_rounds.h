@@ -21,7 +21,8 @@ class ReplicaRounds {
  public:
   explicit ReplicaRounds(const RunConfig& config);
 
-  // A round of every stage. ERRORS of both: the rule's, Reducer's; kCorrupt (replicas came to other bits).
+  // A round of every stage each. ERRORS of both: the rule's, Reducer's; kCorrupt (replicas came to other bits).
+  //
   // All make one step of their open windows' gradients, by the rule of every step.
   Status step_together(const std::vector<ReplicaPart>& replicas, const InnerStep& step) {
     return hold(replicas, every_step_, step);

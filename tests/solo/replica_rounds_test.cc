@@ -41,7 +41,6 @@ constexpr char kDiloco[] = "[sync]\nrule = \"diloco\"\ninner_batch = 64\ninner_s
 TEST_F(ReplicaRoundsTest, EveryReplicaStandsOnTheSumOfAllMicrobatches) {
   // A step of three replicas is 6 microbatches of 32 targets, 2 each; rounds behind steps 3, 6, 7.
   SoloOptions run = options(std::string(kDiloco) + "[end]\ntokens = 1344\n", 3);
-  const std::function<void(const std::string&)> note = run.on_note;
   run.on_step = [this](const TrainLine& line) {
     if (line.step == 3 || line.step == 6) expect_anchors(6 * line.step, 6);
   };
