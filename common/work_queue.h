@@ -20,8 +20,7 @@ enum class WorkKind : std::uint8_t {
   kWrite,    // an inner step
   kShift,    // of the parameters, after a round
   kRelease,  // of graphs
-  kContribute,
-  kPrepare,
+  kSnapshot,  // of what a round is about
   kCommit,
   kAbandon,
   kBuild,  // the executor
@@ -30,9 +29,9 @@ enum class WorkKind : std::uint8_t {
   kImage,  // of the state, for others or for the next session
   kDrop,   // the executor
   kText,   // places of a reader's text
-  kAside,  // never on the device: large parts of rounds, chunks of a state that is fetched
+  kAside,  // never on the device: what a round makes of arrays, chunks of a state that is fetched
 };
-inline constexpr std::size_t kWorkKinds = 18;
+inline constexpr std::size_t kWorkKinds = 17;
 std::string_view name_of(WorkKind task);  // "forward"
 
 // Thread: run() on the loop; `job` runs elsewhere, `done` on the loop afterwards.

@@ -93,11 +93,13 @@ class ReplicaCheck {
     GradientSum stepped;
     for (const EntrySerial serial : stage_peer_.windows().stepped()) add_held(serial, true, "stepped", stepped);
     Arena& arena = executor_.arena();
-    const std::span<const float> anchor = arena.span(ArenaRole::kAnchor), current = arena.span(ArenaRole::kCurrent),
-                                 shift = executor_.shift();
+    const std::span<const float> anchor = arena.span(ArenaRole::kAnchor), current = arena.span(ArenaRole::kCurrent);
+    const bool shifts = executor_.shift_pending();
     std::vector<float> own(current.begin(), current.end());
-    for (std::size_t i = 0; i < own.size(); ++i) own[i] += (shift.empty() ? 0.0f : shift[i]) - anchor[i];
-    const CountTag tag = arena.tag(ArenaRole::kCurrent) + executor_.shift_tag() - arena.tag(ArenaRole::kAnchor);
+    for (std::size_t i = 0; i < own.size(); ++i)
+      own[i] += (shifts ? arena.span(ArenaRole::kShift)[i] : 0.0f) - anchor[i];
+    const CountTag tag = arena.tag(ArenaRole::kCurrent) + (shifts ? arena.tag(ArenaRole::kShift) : 0) -
+                         arena.tag(ArenaRole::kAnchor);
     const std::string wrong = differs(tag, own, stepped, -1);
     if (!wrong.empty()) problem("the parameters are not the anchor and what the ledger calls stepped: " + wrong);
   }

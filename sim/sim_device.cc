@@ -9,7 +9,7 @@ namespace shoal {
 SimPace slowed(SimPace pace, double factor) {
   const auto slow = [factor](Duration& each) { each = from_seconds(seconds_of(each) * factor); };
   for (Duration* each : {&pace.forward, &pace.backward, &pace.undo, &pace.write, &pace.round, &pace.other}) slow(*each);
-  if (pace.prepare) slow(*pace.prepare);
+  if (pace.aside) slow(*pace.aside);
   return pace;
 }
 
@@ -26,12 +26,11 @@ Duration SimDevice::cost(WorkKind task) const {
     case WorkKind::kWrite:
     case WorkKind::kShift:
       return pace_.write;
-    case WorkKind::kPrepare:
-      return pace_.prepare.value_or(pace_.round);
-    case WorkKind::kContribute:
+    case WorkKind::kAside:
+      return pace_.aside.value_or(pace_.round);
+    case WorkKind::kSnapshot:
     case WorkKind::kCommit:
     case WorkKind::kAbandon:
-    case WorkKind::kAside:
       return pace_.round;
     case WorkKind::kRelease:
     case WorkKind::kBuild:

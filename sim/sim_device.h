@@ -13,7 +13,7 @@ namespace shoal {
 
 struct SimPace {
   Duration forward = 20ms, backward = 40ms, undo = 60ms, write = 5ms, round = 10ms, other = 1ms;
-  std::optional<Duration> prepare{};  // of a round's jobs this one; none: as the others
+  std::optional<Duration> aside{};  // of what runs beside a device; none: as a round's jobs
 };
 
 // Each job takes `factor` times as long.

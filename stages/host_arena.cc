@@ -20,6 +20,17 @@ std::span<float> HostArena::span(ArenaRole role) {
 
 void HostArena::release(ArenaRole role) { slot(role) = Slot{}; }
 
+void HostArena::copy(ArenaRole from, ArenaRole to) {
+  std::ranges::copy(span(from), span(to).begin());
+  tag(to) = tag(from);
+}
+
+void HostArena::move(ArenaRole from, ArenaRole to) {
+  SHOAL_CHECK(is_outer(from) && is_outer(to));
+  span(from);  // an array that nobody has used yet is zeros too
+  slot(to) = std::exchange(slot(from), Slot{});
+}
+
 void HostArena::swap_parameters() { std::swap(slot(ArenaRole::kCurrent), slot(ArenaRole::kOther)); }
 
 std::size_t HostArena::allocated_bytes() const {

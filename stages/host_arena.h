@@ -26,6 +26,8 @@ class HostArena : public SwappableArena {
   void push(ArenaRole) override {}
   CountTag& tag(ArenaRole role) override { return slot(role).tag; }
   void release(ArenaRole role) override;
+  void copy(ArenaRole from, ArenaRole to) override;
+  void move(ArenaRole from, ArenaRole to) override;
   void swap_parameters() override;
   std::size_t allocated_bytes() const;
 

@@ -6,6 +6,7 @@
 #include <c10/core/Device.h>
 
 #include <array>
+#include <utility>
 
 #include "common/check.h"
 #include "stages/adapters.h"
@@ -23,6 +24,14 @@ struct TorchArena::Slots {
   c10::Device device;
   std::array<Slot, static_cast<std::size_t>(ArenaRole::kCount_)> all;
 };
+
+namespace {
+
+at::Tensor zeros(std::size_t floats, const c10::Device& device) {
+  return at::zeros({static_cast<std::int64_t>(floats)}, at::TensorOptions().dtype(at::kFloat).device(device));
+}
+
+}  // namespace
 
 TorchArena::TorchArena(const StageSpec& spec, const std::string& device)
     : size_(parameter_count(spec)), parameters_(parameters_of(spec)), slots_(new Slots{c10::Device(device), {}}) {
@@ -43,34 +52,63 @@ TorchArena::Slot& TorchArena::slot(ArenaRole role) const {
 
 const at::Tensor& TorchArena::flat(ArenaRole role) {
   Slot& held = slot(role);
-  if (!held.flat.defined()) {
-    held.flat = at::zeros({static_cast<std::int64_t>(size_of(role))},
-                          at::TensorOptions().dtype(at::kFloat).device(slots_->device));
-    if (on_host_) SHOAL_CHECK_EQ(reinterpret_cast<std::uintptr_t>(held.flat.data_ptr()) % kBufferAlignment, 0u);
+  if (held.flat.defined()) return held.flat;
+  if (!on_host_ && is_outer(role)) {
+    held.flat = whole(role).to(slots_->device);
+    return held.flat;
   }
+  held.flat = zeros(size_of(role), slots_->device);
+  if (on_host_) SHOAL_CHECK_EQ(reinterpret_cast<std::uintptr_t>(held.flat.data_ptr()) % kBufferAlignment, 0u);
   return held.flat;
 }
 
+const at::Tensor& TorchArena::whole(ArenaRole role) {
+  if (on_host_ || !is_outer(role)) return flat(role);
+  at::Tensor& mirror = slot(role).mirror;
+  if (!mirror.defined()) mirror = zeros(size_, at::kCPU);
+  return mirror;
+}
+
 std::span<float> TorchArena::span(ArenaRole role) {
-  const at::Tensor& device_side = flat(role);
-  Slot& held = slot(role);
-  if (!on_host_ && !held.mirror.defined()) held.mirror = device_side.cpu();
-  const at::Tensor& host_side = on_host_ ? device_side : held.mirror;
-  return {static_cast<float*>(host_side.data_ptr()), size_of(role)};
+  const at::Tensor& array = whole(role);
+  at::Tensor& mirror = slot(role).mirror;
+  if (!on_host_ && !mirror.defined()) mirror = array.cpu();
+  return {static_cast<float*>((on_host_ ? array : mirror).data_ptr()), size_of(role)};
 }
 
 void TorchArena::pull(ArenaRole role) {
-  if (on_host_) return;
+  if (on_host_ || is_outer(role)) return;
   span(role);
   slot(role).mirror.copy_(flat(role));
 }
 
 void TorchArena::push(ArenaRole role) {
-  forget_narrow(role);
-  if (on_host_) return;
+  forget_made(role);
+  if (on_host_ || is_outer(role)) return;
   span(role);
   const at::NoGradGuard no_grad;
   slot(role).flat.copy_(slot(role).mirror);
+}
+
+void TorchArena::forget_made(ArenaRole role) {
+  forget_narrow(role);
+  if (on_host_ || !is_outer(role)) return;
+  slot(role).leaves.clear();
+  slot(role).flat = at::Tensor();
+}
+
+void TorchArena::copy(ArenaRole from, ArenaRole to) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor& source = whole(from);
+  whole(to).copy_(source);
+  forget_made(to);
+  tag(to) = tag(from);
+}
+
+void TorchArena::move(ArenaRole from, ArenaRole to) {
+  SHOAL_CHECK(is_outer(from) && is_outer(to));
+  whole(from);  // an array that nobody has used yet is zeros too
+  slot(to) = std::exchange(slot(from), Slot{});
 }
 
 CountTag& TorchArena::tag(ArenaRole role) { return slot(role).tag; }

@@ -1,6 +1,8 @@
 #pragma once
 // The flat arrays of a stage as tensors on any device, and the parameter tensors that autograd sees as views of them.
-// On the CPU span() is the tensor itself; on another device it is a host mirror (pull() and push() copy).
+// On the CPU span() is the tensor itself; on another device it is a host mirror (pull() and push() copy). Of outer roles
+// the host's array is the one that counts, and a device has a copy of it from the first pass that asks for one to the
+// next push(), copy() or move() onto the role.
 // Thread: one at a time. Exceptions of the tensor library (out of memory) pass through; torch_executor.cc stops them.
 #include <memory>
 #include <span>
@@ -30,6 +32,8 @@ class TorchArena : public SwappableArena {
   void push(ArenaRole role) override;
   CountTag& tag(ArenaRole role) override;
   void release(ArenaRole role) override;
+  void copy(ArenaRole from, ArenaRole to) override;
+  void move(ArenaRole from, ArenaRole to) override;
   void swap_parameters() override;  // the parameter tensors of kCurrent and kOther trade places too
 
   // (size()) f32 on the device; kBase: that of the base.
@@ -53,6 +57,8 @@ class TorchArena : public SwappableArena {
   struct Slot;
   struct Slots;
   Slot& slot(ArenaRole role) const;
+  const at::Tensor& whole(ArenaRole role);  // the array that counts
+  void forget_made(ArenaRole role);          // of the array that counts
   std::size_t size_of(ArenaRole role) const { return role == ArenaRole::kBase ? base_size_ : size_; }
 
   std::size_t size_, base_size_ = 0;  // floats

@@ -191,11 +191,10 @@ Result<InnerStepResult> WindowedExecutor::inner_step(WindowSlot window, const In
     return norm.error();
   }
   const std::uint64_t dropped = begin_write();
-  write_step(accumulator, step, *norm, shift_.values);
+  write_step(accumulator, step, *norm, shift());
   SwappableArena& arena = swappable_arena();
-  arena.tag(ArenaRole::kOther) = arena.tag(ArenaRole::kCurrent) + arena.tag(accumulator) + shift_.tag;
+  arena.tag(ArenaRole::kOther) = arena.tag(ArenaRole::kCurrent) + arena.tag(accumulator) + take_shift();
   clear_window(window);
-  shift_ = {};
   return swap_and_count(*norm, dropped);
 }
 
@@ -205,25 +204,29 @@ InnerStepResult WindowedExecutor::flip() {
 }
 
 InnerStepResult WindowedExecutor::apply_shift() {
-  SHOAL_CHECK(shift_.pending);
+  SHOAL_CHECK(shift_pending_);
   const std::uint64_t dropped = begin_write();
-  write_shift(shift_.values);
+  write_shift(shift());
   SwappableArena& arena = swappable_arena();
-  arena.tag(ArenaRole::kOther) = arena.tag(ArenaRole::kCurrent) + shift_.tag;
-  shift_ = {};
+  arena.tag(ArenaRole::kOther) = arena.tag(ArenaRole::kCurrent) + take_shift();
   return swap_and_count(0, dropped);
 }
 
 void WindowedExecutor::set_shift() {
   SwappableArena& arena = swappable_arena();
-  arena.pull(ArenaRole::kCandidate);
-  arena.pull(ArenaRole::kSnapshot);
-  const std::span<const float> candidate = arena.span(ArenaRole::kCandidate),
-                               snapshot = arena.span(ArenaRole::kSnapshot);
-  shift_.values.resize(arena.size(), 0.0f);
-  for (std::size_t i = 0; i < shift_.values.size(); ++i) shift_.values[i] += candidate[i] - snapshot[i];
-  shift_.tag += arena.tag(ArenaRole::kCandidate) - arena.tag(ArenaRole::kSnapshot);
-  shift_.pending = true;
+  if (shift_pending_) add_role(arena, ArenaRole::kShift, ArenaRole::kCandidateShift);
+  arena.move(ArenaRole::kCandidateShift, ArenaRole::kShift);
+  shift_pending_ = true;
+}
+
+std::span<const float> WindowedExecutor::shift() {
+  return shift_pending_ ? swappable_arena().span(ArenaRole::kShift) : std::span<const float>();
+}
+
+CountTag WindowedExecutor::take_shift() {
+  const CountTag tag = shift_pending_ ? swappable_arena().tag(ArenaRole::kShift) : 0;
+  if (std::exchange(shift_pending_, false)) swappable_arena().release(ArenaRole::kShift);
+  return tag;
 }
 
 void WindowedExecutor::clear_window(WindowSlot window) {

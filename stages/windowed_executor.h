@@ -40,15 +40,13 @@ class WindowedExecutor : public StageExecutor {
   std::uint64_t begin_write() override;
   InnerStepResult flip() override;
   void set_shift() override;
-  bool shift_pending() const override { return shift_.pending; }
+  bool shift_pending() const override { return shift_pending_; }
   InnerStepResult apply_shift() override;
   void clear_window(WindowSlot window) override;
 
   // For tests and metrics.
   std::size_t entry_count() const { return entries_.size(); }
   std::uint64_t graph_count() const;
-  std::span<const float> shift() const { return shift_.values; }  // pending; empty: none
-  CountTag shift_tag() const { return shift_.tag; }
 
  protected:
   // `recompute`: kStage, and an entry keeps no graph. On the last stage its backward follows at once, so that it keeps
@@ -111,17 +109,15 @@ class WindowedExecutor : public StageExecutor {
   // The buffer whose weights have this stamp; none: they were overwritten.
   std::optional<ArenaRole> weights_at(WeightStamp stamp) const;
   InnerStepResult swap_and_count(double norm, std::uint64_t graphs_dropped);
+  std::span<const float> shift();  // empty: none
+  CountTag take_shift();           // it is written: its tag, which the parameters have now
 
   StageSpec spec_;
   bool keeps_graphs_;
   std::unordered_map<EntrySerial, Entry> entries_;
   WeightStamp stamp_ = 0;
   bool writing_ = false;  // between begin_write and the flip: kOther is being overwritten
-  struct {
-    std::vector<float> values;
-    CountTag tag = 0;
-    bool pending = false;
-  } shift_;
+  bool shift_pending_ = false;
 };
 
 ArenaRole accumulator_of(WindowSlot window);

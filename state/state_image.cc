@@ -102,7 +102,7 @@ void begin_from_seed(StageExecutor& executor) {
   const StageSpec& spec = executor.spec();
   if (arena.size() == parameter_count(spec)) initialise(spec, arena.span(ArenaRole::kCurrent));
   arena.push(ArenaRole::kCurrent);
-  copy_role(arena, ArenaRole::kCurrent, ArenaRole::kAnchor);
+  arena.copy(ArenaRole::kCurrent, ArenaRole::kAnchor);
 }
 
 void write_state_header(const StateHeader& header, std::uint8_t* at) {
@@ -165,19 +165,17 @@ Result<StateHeader> load_state_image(StageExecutor& executor, ByteView image, St
     write_shared(arena, image, header, *rule);
     // A flip and not a write in place: graphs that read the parameters stay valid at their own stamp.
     executor.begin_write();
-    copy_role(arena, ArenaRole::kAnchor, ArenaRole::kOther);
+    arena.copy(ArenaRole::kAnchor, ArenaRole::kOther);
     executor.flip();
     return header;
   }
   if (rule->every_step()) return make_error(ErrorCode::kUnsupported, "a late member of a step joins afresh");
-  if (load == StateLoad::kShiftFromAnchor) copy_role(arena, ArenaRole::kAnchor, ArenaRole::kSnapshot);
-  read_array(image, 0, header.floats, arena.span(ArenaRole::kCandidate));
-  arena.tag(ArenaRole::kCandidate) = header.tag;
-  arena.push(ArenaRole::kCandidate);
-  executor.set_shift();
+  if (load == StateLoad::kShiftFromAnchor) arena.move(ArenaRole::kAnchor, ArenaRole::kSnapshot);
   write_shared(arena, image, header, *rule);
-  arena.release(ArenaRole::kCandidate);
-  arena.release(ArenaRole::kSnapshot);
+  subtract_roles(arena, ArenaRole::kAnchor, ArenaRole::kSnapshot, ArenaRole::kCandidateShift);
+  executor.set_shift();
+  for (const ArenaRole role : rule->candidate_roles()) arena.release(role);
+  for (const ArenaRole role : {ArenaRole::kCandidate, ArenaRole::kSnapshot}) arena.release(role);
   return header;
 }
 

@@ -1,5 +1,7 @@
 // The reference rule: gradients of one step are summed over the members, and all apply the same AdamW step to the same
 // parameters.
+#include <algorithm>
+
 #include "stages/adamw.h"
 #include "sync/outer_rule.h"
 #include "sync/rule_arrays.h"
@@ -23,24 +25,32 @@ class AllreduceRule final : public OuterRule {
     return {ArenaRole::kCandidateMoment1, ArenaRole::kCandidateMoment2};
   }
 
-  Result<Payload> contribute(StageExecutor& executor, const RoundContext& context) override {
+  // The window is closed and nobody makes inner steps, so nothing of it changes until the commit. (An image that is made
+  // meanwhile pulls the moments again, the same bits.)
+  Status take_snapshot(StageExecutor& executor, const RoundContext& context) override {
     SHOAL_TRY(check_no_fragment(context));
+    Arena& arena = executor.arena();
+    if (context.weight > 0) read_role(arena, accumulator_role(context.window));
+    for (const ArenaRole role : {ArenaRole::kAnchor, ArenaRole::kMoment1, ArenaRole::kMoment2}) read_role(arena, role);
+    return {};
+  }
+
+  Result<Payload> contribute(StageExecutor& executor, const RoundContext& context) override {
     Arena& arena = executor.arena();
     if (context.weight == 0) return Payload{Buffer(arena.size() * sizeof(float)).freeze(), 0, 0};
     const ArenaRole role = accumulator_role(context.window);
-    const std::span<const float> sum = read_role(arena, role);
+    const std::span<const float> sum = arena.span(role);
     SHOAL_TRY(check_all_finite(sum, "the gradient sum of a step"));
     return Payload{Bytes::copy_of(bytes_of(sum)), context.weight, arena.tag(role)};
   }
 
   // Writes kCandidate and not kOther: graphs of forwards may still read kOther until the commit flips.
-  Result<Digest> prepare(StageExecutor& executor, const RoundContext& context, const Payload& reduced) override {
+  Result<Digest> prepare(StageExecutor& executor, const RoundContext& context, Payload reduced) override {
     Arena& arena = executor.arena();
     SHOAL_CHECK_EQ(reduced.bytes.size(), arena.size() * sizeof(float));
     if (reduced.weight == 0) {
-      copy_role(arena, ArenaRole::kCurrent, ArenaRole::kCandidate);
-      copy_role(arena, ArenaRole::kMoment1, ArenaRole::kCandidateMoment1);
-      copy_role(arena, ArenaRole::kMoment2, ArenaRole::kCandidateMoment2);
+      arena.copy(ArenaRole::kAnchor, ArenaRole::kCandidate);
+      keep_moments(arena);
     } else {
       SHOAL_TRY(options_.exact ? subtract(arena, reduced) : adamw(executor, context, reduced));
     }
@@ -52,11 +62,11 @@ class AllreduceRule final : public OuterRule {
     SHOAL_CHECK_EQ(executor.unsettled_at_other(), 0u);
     Arena& arena = executor.arena();
     executor.begin_write();
-    copy_role(arena, ArenaRole::kCandidate, ArenaRole::kOther);
+    arena.copy(ArenaRole::kCandidate, ArenaRole::kOther);
     executor.flip();
-    copy_role(arena, ArenaRole::kCandidate, ArenaRole::kAnchor);
-    copy_role(arena, ArenaRole::kCandidateMoment1, ArenaRole::kMoment1);
-    copy_role(arena, ArenaRole::kCandidateMoment2, ArenaRole::kMoment2);
+    arena.move(ArenaRole::kCandidate, ArenaRole::kAnchor);
+    arena.copy(ArenaRole::kCandidateMoment1, ArenaRole::kMoment1);
+    arena.copy(ArenaRole::kCandidateMoment2, ArenaRole::kMoment2);
     if (context.weight > 0) executor.clear_window(context.window);
     release(arena);
   }
@@ -65,14 +75,17 @@ class AllreduceRule final : public OuterRule {
 
  private:
   static Status subtract(Arena& arena, const Payload& reduced) {
-    const std::span<const float> current = read_role(arena, ArenaRole::kCurrent);
+    const std::span<const float> anchor = arena.span(ArenaRole::kAnchor);
     const std::span<float> candidate = arena.span(ArenaRole::kCandidate);
     const std::span<const float> sum = dense_values(reduced.bytes);
-    for (std::size_t i = 0; i < candidate.size(); ++i) candidate[i] = current[i] - sum[i];
-    arena.push(ArenaRole::kCandidate);
-    copy_role(arena, ArenaRole::kMoment1, ArenaRole::kCandidateMoment1);
-    copy_role(arena, ArenaRole::kMoment2, ArenaRole::kCandidateMoment2);
+    for (std::size_t i = 0; i < candidate.size(); ++i) candidate[i] = anchor[i] - sum[i];
+    keep_moments(arena);
     return Status::success();
+  }
+
+  static void keep_moments(Arena& arena) {
+    std::ranges::copy(arena.span(ArenaRole::kMoment1), arena.span(ArenaRole::kCandidateMoment1).begin());
+    std::ranges::copy(arena.span(ArenaRole::kMoment2), arena.span(ArenaRole::kCandidateMoment2).begin());
   }
 
   static Status adamw(StageExecutor& executor, const RoundContext& context, const Payload& reduced) {
@@ -80,19 +93,16 @@ class AllreduceRule final : public OuterRule {
     InnerStep step = context.inner;
     step.targets = reduced.weight;
     AdamWArrays arrays;
-    arrays.parameters = read_role(arena, ArenaRole::kCurrent);
+    arrays.parameters = arena.span(ArenaRole::kAnchor);  // which the parameters are
     arrays.gradient_sum = dense_values(reduced.bytes);
-    arrays.moment1 = read_role(arena, ArenaRole::kMoment1);
-    arrays.moment2 = read_role(arena, ArenaRole::kMoment2);
+    arrays.moment1 = arena.span(ArenaRole::kMoment1);
+    arrays.moment2 = arena.span(ArenaRole::kMoment2);
     arrays.parameters_out = arena.span(ArenaRole::kCandidate);
     arrays.moment1_out = arena.span(ArenaRole::kCandidateMoment1);
     arrays.moment2_out = arena.span(ArenaRole::kCandidateMoment2);
     const std::vector<ParameterSpec> parameters = parameters_of(executor.spec());
     Result<double> norm = adamw_step(parameters, step, arrays);
-    if (!norm.ok()) return norm.error();
-    for (const ArenaRole role : {ArenaRole::kCandidate, ArenaRole::kCandidateMoment1, ArenaRole::kCandidateMoment2})
-      arena.push(role);
-    return Status::success();
+    return norm.ok() ? Status::success() : Status(norm.error());
   }
 
   static void release(Arena& arena) {

@@ -19,19 +19,21 @@ class DilocoRule final : public OuterRule {
   std::vector<ArenaRole> shared_roles() const override { return {ArenaRole::kOuterMomentum}; }
   std::vector<ArenaRole> candidate_roles() const override { return {ArenaRole::kCandidateOuter}; }
 
+  Status take_snapshot(StageExecutor& executor, const RoundContext& context) override {
+    SHOAL_TRY(check_no_fragment(context));
+    Arena& arena = executor.arena();
+    arena.copy(ArenaRole::kCurrent, ArenaRole::kSnapshot);
+    if (executor.shift_pending()) add_role(arena, ArenaRole::kShift, ArenaRole::kSnapshot);
+    for (const ArenaRole role : {ArenaRole::kAnchor, ArenaRole::kOuterMomentum}) arena.span(role);  // all are there
+    return {};
+  }
+
   // delta = anchor - snapshot.
   Result<Payload> contribute(StageExecutor& executor, const RoundContext& context) override {
-    SHOAL_TRY(check_no_fragment(context));
-    if (executor.shift_pending()) {
-      if (executor.unsettled_at_other() != 0)
-        return make_error(ErrorCode::kBusy, "the shift of the round before waits for unsettled entries");
-      executor.apply_shift();
-    }
     Arena& arena = executor.arena();
-    copy_role(arena, ArenaRole::kCurrent, ArenaRole::kSnapshot);
     Buffer delta(arena.size() * sizeof(float));
     if (context.weight == 0) return Payload{std::move(delta).freeze(), 0, 0};
-    const std::span<const float> anchor = read_role(arena, ArenaRole::kAnchor);
+    const std::span<const float> anchor = arena.span(ArenaRole::kAnchor);
     const std::span<const float> snapshot = arena.span(ArenaRole::kSnapshot);
     const std::span<float> values = delta.as<float>();
     for (std::size_t i = 0; i < anchor.size(); ++i) values[i] = anchor[i] - snapshot[i];
@@ -41,29 +43,29 @@ class DilocoRule final : public OuterRule {
   }
 
   // Nesterov on the mean delta, operation by operation in kernels/nesterov_rule.h: every member must get the same bits.
-  Result<Digest> prepare(StageExecutor& executor, const RoundContext&, const Payload& reduced) override {
+  Result<Digest> prepare(StageExecutor& executor, const RoundContext&, Payload reduced) override {
     Arena& arena = executor.arena();
     const std::span<const float> deltas = dense_values(reduced.bytes);
     SHOAL_CHECK_EQ(deltas.size(), arena.size());
-    const std::span<const float> anchor = read_role(arena, ArenaRole::kAnchor);
-    const std::span<const float> momentum = read_role(arena, ArenaRole::kOuterMomentum);
+    const std::span<const float> anchor = arena.span(ArenaRole::kAnchor);
+    const std::span<const float> momentum = arena.span(ArenaRole::kOuterMomentum);
     const std::span<float> candidate = arena.span(ArenaRole::kCandidate);
     const std::span<float> candidate_momentum = arena.span(ArenaRole::kCandidateOuter);
     const NesterovRates rates{static_cast<float>(options_.outer_lr), static_cast<float>(options_.outer_momentum)};
     nesterov_apply(rates, {anchor, momentum, deltas, candidate, candidate_momentum});
     SHOAL_TRY(check_all_finite(candidate, "the new anchor"));
     SHOAL_TRY(check_all_finite(candidate_momentum, "the new outer momentum"));
-    arena.push(ArenaRole::kCandidate);
-    arena.push(ArenaRole::kCandidateOuter);
     arena.tag(ArenaRole::kCandidate) = arena.tag(ArenaRole::kAnchor) + reduced.tag;
+    reduced.bytes = Bytes();
+    subtract_roles(arena, ArenaRole::kCandidate, ArenaRole::kSnapshot, ArenaRole::kCandidateShift);
     return candidate_digest(executor, *this);
   }
 
   void commit(StageExecutor& executor, const RoundContext&) override {
     Arena& arena = executor.arena();
     executor.set_shift();
-    copy_role(arena, ArenaRole::kCandidate, ArenaRole::kAnchor);
-    copy_role(arena, ArenaRole::kCandidateOuter, ArenaRole::kOuterMomentum);
+    arena.move(ArenaRole::kCandidate, ArenaRole::kAnchor);
+    arena.move(ArenaRole::kCandidateOuter, ArenaRole::kOuterMomentum);
     release(arena);
   }
 
@@ -71,7 +73,8 @@ class DilocoRule final : public OuterRule {
 
  private:
   static void release(Arena& arena) {
-    for (const ArenaRole role : {ArenaRole::kSnapshot, ArenaRole::kCandidate, ArenaRole::kCandidateOuter})
+    for (const ArenaRole role : {ArenaRole::kSnapshot, ArenaRole::kCandidate, ArenaRole::kCandidateOuter,
+                                 ArenaRole::kCandidateShift})
       arena.release(role);
   }
 

@@ -39,8 +39,8 @@ void adopt_candidate(StageExecutor& executor, const OuterRule& rule) {
   Arena& arena = executor.arena();
   const std::vector<ArenaRole> shared = rule.shared_roles(), candidates = rule.candidate_roles();
   SHOAL_CHECK_EQ(shared.size(), candidates.size());
-  copy_role(arena, ArenaRole::kCandidate, ArenaRole::kAnchor);
-  for (std::size_t i = 0; i < shared.size(); ++i) copy_role(arena, candidates[i], shared[i]);
+  arena.copy(ArenaRole::kCandidate, ArenaRole::kAnchor);
+  for (std::size_t i = 0; i < shared.size(); ++i) arena.copy(candidates[i], shared[i]);
 }
 
 Status check_no_fragment(const RoundContext& context) {

@@ -6,10 +6,13 @@
 // which RoundOpen carries), one partner (NoLoCo: two members), own state (ArenaRole::kRuleState). Late deltas (async)
 // need more than this interface: a round takes only members that stand on its base.
 //
-// Thread: device thread only (it touches the arena), but id(), every_step(), make_sum() and shared_roles(), which any
-// thread may ask. The order of calls in a round: contribute, prepare, then exactly one of commit and abandon;
-// abandon may also follow contribute. A crash between prepare and commit leaves the anchor as it was: prepare writes
-// candidates only.
+// Thread: take_snapshot(), commit() and abandon() touch the parameters: device thread only. What lies between, all
+// that goes through arrays, runs beside the device, which computes meanwhile: contribute() and prepare() read what
+// stands until the round is over (the anchor, the shared roles, the snapshot, a closed window) and write candidates,
+// which nobody else looks at. So nothing else of a round runs meanwhile, nor does the device load a state.
+// id(), every_step(), make_sum() and the roles: any thread. The order of calls in a round: take_snapshot, contribute,
+// prepare, then commit or abandon, which may follow any of the first three. A crash before the commit leaves the anchor
+// as it was.
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -38,15 +41,18 @@ class OuterRule {
   bool every_step() const { return traits_of(id()).every_step; }  // a window belongs to one step, a round to one window
   // How the payloads of one round become one; `own` = what contribute() brought, cut into so many parts.
   virtual std::unique_ptr<PayloadSum> make_sum(Bytes own, std::size_t parts) const = 0;
-  // What this member brings. Takes the snapshot that the round is about. A member without work brings weight 0 and
-  // zeros. ERRORS: kBusy (diloco: an earlier shift is not applied yet and cannot be now: try again when entries have
-  // settled), kNonFinite (nothing of it may travel), kUnsupported (a fragment, of a rule that takes all at once).
+  // Takes what the round is about out of the device's way: the parameters and a shift that waits for their next write;
+  // allreduce: the window, which stands until the commit. ERRORS: kUnsupported (a fragment, of a rule that takes all at
+  // once).
+  virtual Status take_snapshot(StageExecutor& executor, const RoundContext& context) = 0;
+  // What this member brings. A member without work brings weight 0 and zeros. ERRORS: kNonFinite (nothing of it may
+  // travel).
   virtual Result<Payload> contribute(StageExecutor& executor, const RoundContext& context) = 0;
-  // Writes the candidate and returns the digest all members must agree on (new anchor and all state a joiner fetches).
-  // Deterministic. ERRORS: kNonFinite.
-  virtual Result<Digest> prepare(StageExecutor& executor, const RoundContext& context, const Payload& reduced) = 0;
-  // The candidate becomes the anchor (allreduce: the parameters too, and the window is cleared; diloco: the difference
-  // becomes the pending shift). REQUIRES (allreduce): executor.unsettled_at_other() == 0.
+  // Writes the candidates and returns the digest all members must agree on (new anchor and all state a joiner fetches).
+  // Deterministic. The sum's memory is freed on the way. ERRORS: kNonFinite.
+  virtual Result<Digest> prepare(StageExecutor& executor, const RoundContext& context, Payload reduced) = 0;
+  // The candidate becomes the anchor (allreduce: the parameters too, and the window is cleared; diloco: the parameters
+  // follow with their next write). REQUIRES (allreduce): executor.unsettled_at_other() == 0.
   virtual void commit(StageExecutor& executor, const RoundContext& context) = 0;
   // Frees the candidates; the window or the local steps stay for the next attempt.
   virtual void abandon(StageExecutor& executor, const RoundContext& context) = 0;

@@ -1,7 +1,5 @@
 #pragma once
-// Loops over arena roles that the rules share. Thread: device thread only.
-#include <algorithm>
-
+// What the rules share.
 #include "common/result.h"
 #include "stages/arena.h"
 #include "sync/outer_rule.h"
@@ -11,14 +9,6 @@ namespace shoal {
 inline std::span<const float> read_role(Arena& arena, ArenaRole role) {
   arena.pull(role);
   return arena.span(role);
-}
-
-inline void copy_role(Arena& arena, ArenaRole from, ArenaRole to) {
-  const std::span<const float> source = read_role(arena, from);
-  const std::span<float> target = arena.span(to);
-  std::copy(source.begin(), source.end(), target.begin());
-  arena.tag(to) = arena.tag(from);
-  arena.push(to);
 }
 
 // ERRORS: kNonFinite, naming `what` and the first element.

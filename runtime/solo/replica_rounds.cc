@@ -64,7 +64,9 @@ Status ReplicaRounds::hold_stage(const std::vector<ReplicaPart>& replicas, std::
   std::vector<Reducer> members;
   for (std::size_t i = 0; i < replicas.size(); ++i) {
     context.weight = replicas[i].weight;
-    SHOAL_ASSIGN(Payload own, rule.contribute(*replicas[i].chain->stages()[stage], context));
+    StageExecutor& executor = *replicas[i].chain->stages()[stage];
+    SHOAL_TRY(rule.take_snapshot(executor, context));
+    SHOAL_ASSIGN(Payload own, rule.contribute(executor, context));
     const std::uint64_t weight = own.weight;
     const CountTag tag = own.tag;
     members.emplace_back(RoundShape{replicas.size(), i, all_own(replicas.size())},
@@ -78,8 +80,8 @@ Status ReplicaRounds::hold_stage(const std::vector<ReplicaPart>& replicas, std::
     StageExecutor& executor = *replicas[i].chain->stages()[stage];
     context.weight = replicas[i].weight;
     members[i].join().job();
-    SHOAL_ASSIGN(const Payload reduced, members[i].take_result());
-    SHOAL_ASSIGN(const Digest digest, rule.prepare(executor, context, reduced));
+    SHOAL_ASSIGN(Payload reduced, members[i].take_result());
+    SHOAL_ASSIGN(const Digest digest, rule.prepare(executor, context, std::move(reduced)));
     if (agreed.value_or(digest) != digest) return make_error(ErrorCode::kCorrupt, "replicas came to other bits");
     agreed = digest;
     rule.commit(executor, context);

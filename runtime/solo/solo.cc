@@ -70,6 +70,8 @@ class Solo {
     const std::uint64_t end = config_.end_targets();
     const std::uint64_t per_microbatch = config_.targets_per_microbatch();
     const std::uint64_t microbatches_max = end == 0 ? UINT64_MAX : (end + per_microbatch - 1) / per_microbatch;
+    if (rounds_)
+      for (Replica& replica : replicas_) replica.chain.publish();  // what the first round moves
     started_ = monotonic_now();
     rate_.note(0, started_);
     while (issued_ < microbatches_max && !stopped()) {

@@ -29,8 +29,8 @@ class JobTimes {
 
  private:
   static constexpr bool is_of_rounds(WorkKind task) {
-    return task == WorkKind::kContribute || task == WorkKind::kPrepare || task == WorkKind::kCommit ||
-           task == WorkKind::kAbandon || task == WorkKind::kShift;
+    return task == WorkKind::kSnapshot || task == WorkKind::kCommit || task == WorkKind::kAbandon ||
+           task == WorkKind::kShift;
   }
   // What takes back or hands over what another job made.
   static constexpr bool follows_a_heavier(WorkKind task) {

@@ -83,8 +83,30 @@ void RoundDesk::contribute(const RoundOpen& open, std::function<void(Result<Cont
 }
 
 void RoundDesk::prepare(const RoundOpen& open, Payload reduced, std::function<void(Result<Digest>)> done) {
-  step_ = ToPrepare{open, std::make_shared<Payload>(std::move(reduced)), std::move(done)};
-  device_.pump();
+  RoundContext context = context_of(open);
+  const RunConfig& config = *session_.config;
+  context.inner = config.inner_step(open.step.value, std::max<std::uint64_t>(1, reduced.weight), open.run_targets,
+                                    config.gradients_late());
+  auto digest = std::make_shared<Result<Digest>>(Digest{});
+  run_beside(
+      open,
+      [r = rule_of(open), context, reduced = std::make_shared<Payload>(std::move(reduced)),
+       digest](StageExecutor& executor) { *digest = r->prepare(executor, context, std::move(*reduced)); },
+      [this, open, digest, done = std::move(done)] {
+        if (digest->ok()) arena_.prepared = open;
+        done(*digest);
+      });
+}
+
+void RoundDesk::run_beside(const RoundOpen& open, std::function<void(StageExecutor&)> job, std::function<void()> done) {
+  ++beside_;
+  session_.aside.run(
+      WorkKind::kAside, [job = std::move(job), executor = session_.executor] { job(*executor); },
+      lifetime_.guard([this, round = open.round, done = std::move(done)] {
+        --beside_;
+        if (round_.current() == round) done();
+        device_.pump();
+      }));
 }
 
 void RoundDesk::commit(const RoundOpen& open, const RoundCommit& commit, std::function<void()> done) {
@@ -134,7 +156,7 @@ void RoundDesk::fell_behind(const RoundCommit& commit, bool secured, bool differ
 }
 
 bool RoundDesk::start_next() {
-  if (!arena_.serving) return false;
+  if (!arena_.serving || beside_ > 0) return false;
   if (abandoned_ && rule_of(*abandoned_) == nullptr) abandoned_.reset();  // it never began here
   if (abandoned_) {
     run_abandon();
@@ -145,10 +167,6 @@ bool RoundDesk::start_next() {
     return true;
   }
   if (std::holds_alternative<ToCommit>(step_)) return run_commit();
-  if (std::holds_alternative<ToPrepare>(step_)) {
-    run_prepare();
-    return true;
-  }
   return std::holds_alternative<ToContribute>(step_) && run_contribute();
 }
 
@@ -214,25 +232,6 @@ bool RoundDesk::run_commit() {
   return true;
 }
 
-void RoundDesk::run_prepare() {
-  auto prepare = std::make_shared<ToPrepare>(std::get<ToPrepare>(std::exchange(step_, std::monostate{})));
-  const auto r = rule_of(prepare->open);
-  RoundContext context = context_of(prepare->open);
-  const RunConfig& config = *session_.config;
-  context.inner = config.inner_step(prepare->open.step.value, std::max<std::uint64_t>(1, prepare->reduced->weight),
-                                    prepare->open.run_targets, config.gradients_late());
-  auto digest = std::make_shared<Result<Digest>>(Digest{});
-  device_.run(
-      WorkKind::kPrepare,
-      [r, context, prepare, digest](StageExecutor& executor) {
-        *digest = r->prepare(executor, context, *prepare->reduced);
-      },
-      [this, prepare, digest] {
-        if (digest->ok()) arena_.prepared = prepare->open;
-        prepare->done(*digest);
-      });
-}
-
 bool RoundDesk::run_contribute() {
   const RoundOpen open = std::get<ToContribute>(step_).open;
   const auto r = rule_of(open);
@@ -242,11 +241,6 @@ bool RoundDesk::run_contribute() {
     if (open.last || ledger_.leaving()) {
       windows_.flush();
       if (!windows_.empty()) return false;
-    }
-    if (arena_.shift_pending) {  // the snapshot must hold what the last round agreed on
-      if (windows_.unsettled_at_other() > 0) return false;
-      writes_.apply_shift();
-      return true;
     }
   }
   auto contribute = std::make_shared<ToContribute>(std::get<ToContribute>(std::exchange(step_, std::monostate{})));
@@ -261,14 +255,22 @@ bool RoundDesk::run_contribute() {
     context.weight = windows_.stepped_targets();
   }
   auto payload = std::make_shared<Result<Payload>>(Payload{});
+  const auto contributed = [contribute, result, payload] {
+    SHOAL_FAULT("round.contributed");
+    if (!payload->ok()) return contribute->done(payload->error());
+    result->payload = **std::move(payload);
+    contribute->done(std::move(*result));
+  };
+  auto taken = std::make_shared<Status>();
   device_.run(
-      WorkKind::kContribute,
-      [r, context, payload](StageExecutor& executor) { *payload = r->contribute(executor, context); },
-      [contribute, result, payload] {
-        SHOAL_FAULT("round.contributed");
-        if (!payload->ok()) return contribute->done(payload->error());
-        result->payload = **std::move(payload);
-        contribute->done(std::move(*result));
+      WorkKind::kSnapshot,
+      [r, context, taken](StageExecutor& executor) { *taken = r->take_snapshot(executor, context); },
+      [this, open, r, context, contribute, payload, taken, contributed] {
+        if (!taken->ok()) return contribute->done(taken->error());
+        run_beside(
+            open,
+            [r, context, payload](StageExecutor& executor) { *payload = r->contribute(executor, context); },
+            contributed);
       });
   return true;
 }

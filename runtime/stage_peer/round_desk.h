@@ -1,6 +1,6 @@
 #pragma once
 // The session's part of its stage's rounds: keeps what Round asks for until the ledger lets it happen, has the device
-// do it, and says what it changed. A round that was missed goes to CatchUp.
+// and, beside it, the queue for large memory do it, and says what it changed. A round that was missed goes to CatchUp.
 //
 // Thread: loop only.   Borrows: what it is made with.   Bounds: one step of one round, one abandoned round, and the
 // parts whose frames are on the way.
@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/lifetime.h"
 #include "runtime/stage_peer/catch_up.h"
 #include "runtime/stage_peer/stage_session.h"
 #include "runtime/stage_peer/window_jobs.h"
@@ -40,8 +41,8 @@ class RoundDesk final : private RoundHost {
   void cancel() { round_.cancel(); }
 
   bool active() const { return round_.active(); }
-  // No step waits and nothing was missed.
-  bool quiet() const { return std::holds_alternative<std::monostate>(step_) && !behind(); }
+  // No step waits or is worked on, and nothing was missed.
+  bool quiet() const { return std::holds_alternative<std::monostate>(step_) && beside_ == 0 && !behind(); }
   std::uint64_t sent_bytes() const { return sent_bytes_; }  // frames of pieces and sums, to other members
   std::optional<Version> behind() const { return catch_up_.behind(); }
   // The anchor that the device has when it comes to a job that is asked for now: a commit that runs, or runs next, is
@@ -52,11 +53,6 @@ class RoundDesk final : private RoundHost {
   struct ToContribute {
     RoundOpen open;
     std::function<void(Result<Contribution>)> done;
-  };
-  struct ToPrepare {
-    RoundOpen open;
-    std::shared_ptr<Payload> reduced;
-    std::function<void(Result<Digest>)> done;
   };
   struct ToCommit {
     RoundOpen open;
@@ -80,10 +76,12 @@ class RoundDesk final : private RoundHost {
   void send_to_authority(Message message) override;
   void send_to_member(const Session& member, Message message, std::vector<Bytes> frames) override;
 
+  // What goes through arrays that the device leaves alone (sync/outer_rule.h); meanwhile it starts nothing of a round.
+  // `done` unless the round is over here by then.
+  void run_beside(const RoundOpen& open, std::function<void(StageExecutor&)> job, std::function<void()> done);
   void run_abandon();
   bool may_commit(const ToCommit& commit) const;
   bool run_commit();
-  void run_prepare();
   bool run_contribute();
   std::shared_ptr<OuterRule> rule_of(const RoundOpen& open) const { return rules_.of(static_cast<RuleId>(open.rule)); }
   RoundContext context_of(const RoundOpen& open) const;
@@ -99,12 +97,14 @@ class RoundDesk final : private RoundHost {
   WindowJobs& writes_;
   const OuterRules rules_;
   CatchUp catch_up_;
-  std::variant<std::monostate, ToContribute, ToPrepare, ToCommit> step_;  // waits for the ledger or the device
+  std::variant<std::monostate, ToContribute, ToCommit> step_;  // waits for the ledger or the device
+  std::size_t beside_ = 0;                                     // under way
   std::optional<Version> committing_;                                     // the device is at it
   std::optional<RoundOpen> abandoned_;  // the device has not heard yet; the next round's step may wait behind it
   std::map<InboundFrames, RoundPart> parts_on_the_way_;
   std::uint64_t sent_bytes_ = 0;
   Round round_;
+  Lifetime lifetime_;
 };
 
 }  // namespace shoal

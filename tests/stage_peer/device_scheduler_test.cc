@@ -91,11 +91,10 @@ TEST_F(DeviceSchedulerTest, MeasuresItsJobsByKind) {
 TEST(JobTimesTest, AFirstOfALightKindIsMeasuredByTheHeavierThatCameBefore) {
   JobTimes times;
   EXPECT_EQ(times.longest(WorkKind::kAbandon), 0s) << "nothing is known";
-  times.note(WorkKind::kContribute, 3s);
+  times.note(WorkKind::kSnapshot, 3s);
   for (const WorkKind light :
        {WorkKind::kUndo, WorkKind::kShift, WorkKind::kRelease, WorkKind::kCommit, WorkKind::kAbandon, WorkKind::kDrop})
     EXPECT_EQ(times.longest(light), 3s) << name_of(light);
-  EXPECT_EQ(times.longest(WorkKind::kPrepare), 0s) << "it may take many times what a contribution took";
   EXPECT_EQ(times.longest(WorkKind::kBackward), 0s);
   times.note(WorkKind::kAbandon, 1s);
   EXPECT_EQ(times.longest(WorkKind::kAbandon), 1s) << "its own kind is known";
@@ -174,13 +173,13 @@ TEST_F(DeviceSchedulerTest, AJobUnderWayOutlivesTheSessionWithItsExecutor) {
 }
 
 TEST_F(DeviceSchedulerTest, WhatRoundsHeldTheDeviceIsAddedUp) {
-  for (const WorkKind kind : {WorkKind::kForward, WorkKind::kContribute, WorkKind::kPrepare, WorkKind::kCommit,
-                              WorkKind::kShift, WorkKind::kWrite}) {
+  for (const WorkKind kind :
+       {WorkKind::kForward, WorkKind::kSnapshot, WorkKind::kCommit, WorkKind::kShift, WorkKind::kWrite}) {
     scheduler->run(kind, note("job"), note_after("job"));
     clock.pass(10ms);
     device.finish();
   }
-  EXPECT_EQ(scheduler->of_rounds(), 40ms);
+  EXPECT_EQ(scheduler->of_rounds(), 30ms);
 }
 
 }  // namespace

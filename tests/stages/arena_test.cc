@@ -42,6 +42,29 @@ TEST(HostArenaTest, AReleasedRoleIsFreedAndComesBackAsZeros) {
   EXPECT_EQ(arena.span(ArenaRole::kSnapshot)[0], 0.0f);
 }
 
+TEST(HostArenaTest, MovesAnArrayWithItsTagAndCopiesOne) {
+  HostArena arena(2);
+  arena.span(ArenaRole::kCandidate)[1] = 3;
+  arena.tag(ArenaRole::kCandidate) = 5;
+  const float* const made = arena.span(ArenaRole::kCandidate).data();
+  arena.move(ArenaRole::kCandidate, ArenaRole::kAnchor);
+  EXPECT_EQ(arena.span(ArenaRole::kAnchor).data(), made) << "nothing is copied";
+  EXPECT_EQ(arena.tag(ArenaRole::kAnchor), 5u);
+  EXPECT_EQ(arena.allocated_bytes(), 8u);
+  EXPECT_EQ(arena.tag(ArenaRole::kCandidate), 0u);
+  arena.copy(ArenaRole::kAnchor, ArenaRole::kOther);
+  EXPECT_EQ(arena.span(ArenaRole::kOther)[1], 3.0f);
+  EXPECT_EQ(arena.tag(ArenaRole::kOther), 5u);
+  arena.span(ArenaRole::kSnapshot)[1] = 1;
+  arena.tag(ArenaRole::kSnapshot) = 2;
+  subtract_roles(arena, ArenaRole::kAnchor, ArenaRole::kSnapshot, ArenaRole::kSnapshot);
+  EXPECT_EQ(arena.span(ArenaRole::kSnapshot)[1], 2.0f);
+  EXPECT_EQ(arena.tag(ArenaRole::kSnapshot), 3u);
+  add_role(arena, ArenaRole::kSnapshot, ArenaRole::kAnchor);
+  EXPECT_EQ(arena.span(ArenaRole::kAnchor)[1], 5.0f);
+  EXPECT_EQ(arena.tag(ArenaRole::kAnchor), 8u);
+}
+
 TEST(HostArenaTest, TheRuleChoosesTheSizeOfItsState) {
   HostArena arena(4, 9);
   EXPECT_EQ(arena.span(ArenaRole::kRuleState).size(), 9u);

@@ -127,17 +127,12 @@ TEST_P(ExecutorContract, AShiftIsAddedWithTheNextInnerStep) {
   Chain plain = another();
   for (Chain* each : {&chain, &plain}) each->count(1, kA);
   for (std::size_t k = 0; k < chain.size(); ++k) {
-    const std::vector<float> snapshot = chain.read(k, ArenaRole::kCurrent);
-    std::vector<float> candidate = snapshot;
-    for (float& value : candidate) value += 2.0f;
-    chain.write(k, ArenaRole::kSnapshot, snapshot);
-    chain.write(k, ArenaRole::kCandidate, candidate);
     Arena& arena = chain.at(k).arena();
-    arena.tag(ArenaRole::kSnapshot) = 5;
-    arena.tag(ArenaRole::kCandidate) = 12;
+    chain.write(k, ArenaRole::kCandidateShift, std::vector<float>(arena.size(), 2.0f));
+    arena.tag(ArenaRole::kCandidateShift) = 7;
     EXPECT_FALSE(chain.at(k).shift_pending());
     chain.at(k).set_shift();
-    chain.write(k, ArenaRole::kCandidate, snapshot);  // may be reused at once
+    EXPECT_EQ(arena.tag(ArenaRole::kCandidateShift), 0u) << "it is there for the next round";
     EXPECT_TRUE(chain.at(k).shift_pending());
     ASSERT_TRUE(chain.at(k).inner_step(kA, contract_step()).ok());
     ASSERT_TRUE(plain.at(k).inner_step(kA, contract_step()).ok());
@@ -152,13 +147,11 @@ TEST_P(ExecutorContract, AShiftIsAddedWithTheNextInnerStep) {
 TEST_P(ExecutorContract, ShiftsAddUpAndCanBeAppliedAlone) {
   for (std::size_t k = 0; k < chain.size(); ++k) {
     const std::vector<float> start = chain.read(k, ArenaRole::kCurrent);
-    std::vector<float> candidate = start;
-    for (float& value : candidate) value += 1.0f;
-    chain.write(k, ArenaRole::kSnapshot, start);
-    chain.write(k, ArenaRole::kCandidate, candidate);
-    chain.at(k).arena().tag(ArenaRole::kCandidate) = 3;
-    chain.at(k).set_shift();
-    chain.at(k).set_shift();
+    for (int i = 0; i < 2; ++i) {
+      chain.write(k, ArenaRole::kCandidateShift, std::vector<float>(start.size(), 1.0f));
+      chain.at(k).arena().tag(ArenaRole::kCandidateShift) = 3;
+      chain.at(k).set_shift();
+    }
     const InnerStepResult result = chain.at(k).apply_shift();
     EXPECT_EQ(result.stamp, 1u);
     std::vector<float> expected = start;

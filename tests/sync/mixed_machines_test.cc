@@ -123,7 +123,7 @@ MixedOutcome run_rounds(RuleId id, const std::vector<std::int64_t>& instructions
         const std::vector<float> sum = gradient_of(i, round, arena.size());
         std::copy(sum.begin(), sum.end(), arena.span(ArenaRole::kAccumulatorA).begin());
       }
-      const Payload payload = members[i].rule->contribute(*members[i].executor, context).value();
+      const Payload payload = test::contributed(*members[i].rule, *members[i].executor, context).value();
       members[i].sum = members[i].rule->make_sum(payload.bytes, members.size());
       weights.push_back(payload.weight);
     }

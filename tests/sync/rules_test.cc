@@ -11,6 +11,7 @@
 namespace shoal {
 namespace {
 
+using test::contributed;
 using test::count_entry;
 using test::fill;
 using test::kTargetsOfEntry;
@@ -33,7 +34,7 @@ TEST(DilocoRuleTest, MovesTheAnchorByNesterovOnTheMeanDelta) {
   RoundContext context;
   context.base = Version(3);
   context.weight = 8;
-  const Payload payload = rule->contribute(executor, context).value();
+  const Payload payload = contributed(*rule, executor, context).value();
   EXPECT_EQ(payload.weight, 8u);
   EXPECT_EQ(payload.tag, 42u);
   for (std::size_t i = 0; i < anchor.size(); ++i) ASSERT_EQ(values_of(payload)[i], anchor[i] - current[i]);
@@ -67,7 +68,7 @@ TEST(DilocoRuleTest, TrainingGoesOnWhileARoundRuns) {
   ASSERT_TRUE(executor.inner_step(WindowSlot::kA, step).ok());
   RoundContext context;
   context.weight = kTargetsOfEntry;
-  const Payload payload = rule->contribute(executor, context).value();
+  const Payload payload = contributed(*rule, executor, context).value();
   count_entry(executor, 2, second, WindowSlot::kB);
   executor.settle(2);
   ASSERT_TRUE(executor.inner_step(WindowSlot::kB, step).ok());
@@ -83,18 +84,25 @@ TEST(DilocoRuleTest, TrainingGoesOnWhileARoundRuns) {
   }
 }
 
-TEST(DilocoRuleTest, AppliesAnEarlierShiftBeforeItTakesTheSnapshot) {
+TEST(DilocoRuleTest, TheSnapshotHoldsAShiftThatWaitsForTheNextWrite) {
   WideExecutor executor;
   const auto rule = make_diloco_rule({.outer_lr = 0.5, .outer_momentum = 0});
   fill(executor, ArenaRole::kCurrent, 1, 0);
+  executor.arena().tag(ArenaRole::kCurrent) = 3;
   RoundContext context;
   context.weight = 1;
-  ASSERT_TRUE(rule->prepare(executor, context, rule->contribute(executor, context).value()).ok());
+  ASSERT_TRUE(rule->prepare(executor, context, contributed(*rule, executor, context).value()).ok());
   rule->commit(executor, context);
-  ASSERT_TRUE(executor.shift_pending());
-  const Payload next = rule->contribute(executor, context).value();
-  EXPECT_FALSE(executor.shift_pending());
-  for (const float delta : values_of(next)) ASSERT_EQ(delta, 0.0f) << "the parameters are the anchor again";
+  const Payload next = contributed(*rule, executor, context).value();
+  EXPECT_TRUE(executor.shift_pending()) << "the device need not write for it";
+  for (const float delta : values_of(next)) ASSERT_EQ(delta, 0.0f) << "it is the anchor";
+  EXPECT_EQ(next.tag, 0u);
+  ASSERT_TRUE(rule->prepare(executor, context, payload_of(std::vector<float>(next.bytes.size() / 4, 1.0f), 1, 5)).ok());
+  rule->commit(executor, context);
+  executor.apply_shift();
+  EXPECT_EQ(values_of(executor, ArenaRole::kCurrent)[0], 0.0f) << "both shifts";
+  EXPECT_EQ(values_of(executor, ArenaRole::kCurrent), values_of(executor, ArenaRole::kAnchor));
+  EXPECT_EQ(executor.arena().tag(ArenaRole::kCurrent), executor.arena().tag(ArenaRole::kAnchor));
 }
 
 TEST(DilocoRuleTest, RefusesANonFiniteDelta) {
@@ -103,7 +111,7 @@ TEST(DilocoRuleTest, RefusesANonFiniteDelta) {
   executor.arena().span(ArenaRole::kCurrent)[3] = NAN;
   RoundContext context;
   context.weight = 1;
-  const Result<Payload> payload = rule->contribute(executor, context);
+  const Result<Payload> payload = contributed(*rule, executor, context);
   ASSERT_FALSE(payload.ok());
   EXPECT_EQ(payload.code(), ErrorCode::kNonFinite);
 }
@@ -123,7 +131,7 @@ TEST(RulesTest, RefuseAFragmentByName) {
   context.fragment = 2;
   for (const RuleId id : {RuleId::kAllreduce, RuleId::kDiloco}) {
     const auto rule = id == RuleId::kAllreduce ? make_allreduce_rule() : make_diloco_rule();
-    const Result<Payload> payload = rule->contribute(executor, context);
+    const Result<Payload> payload = contributed(*rule, executor, context);
     ASSERT_EQ(payload.code(), ErrorCode::kUnsupported);
     EXPECT_NE(payload.error().message.find("fragment 2"), std::string::npos);
   }
@@ -143,7 +151,7 @@ TEST(AllreduceRuleTest, AppliesTheSharedAdamWToTheSummedGradient) {
   context.weight = 16;
   context.inner.lr = 0.01;
   context.inner.step = 6;
-  Payload payload = rule->contribute(executor, context).value();
+  Payload payload = contributed(*rule, executor, context).value();
   std::vector<float> sum = values_of(payload);
   EXPECT_EQ(sum, values_of(executor, ArenaRole::kAccumulatorA));
   EXPECT_EQ(payload.tag, 77u);
@@ -185,8 +193,8 @@ TEST(AllreduceRuleTest, AMemberWithoutEntriesMakesTheSameStep) {
   RoundContext with_work, without;
   with_work.window = WindowSlot::kB;
   with_work.weight = kTargetsOfEntry;
-  const Payload sum = rule->contribute(busy, with_work).value();
-  const Payload nothing = rule->contribute(idle, without).value();
+  const Payload sum = contributed(*rule, busy, with_work).value();
+  const Payload nothing = contributed(*rule, idle, without).value();
   EXPECT_EQ(nothing.weight, 0u);
   EXPECT_EQ(values_of(nothing), std::vector<float>(kIntegerParameters, 0.0f));
   EXPECT_EQ(rule->prepare(busy, with_work, sum).value(), rule->prepare(idle, without, sum).value());
@@ -203,10 +211,10 @@ TEST(AllreduceRuleTest, AnAbandonedRoundKeepsTheWindowForTheNextAttempt) {
   executor.settle(1);
   RoundContext context;
   context.weight = kTargetsOfEntry;
-  const Payload first = rule->contribute(executor, context).value();
+  const Payload first = contributed(*rule, executor, context).value();
   const Digest digest = rule->prepare(executor, context, first).value();
   rule->abandon(executor, context);
-  const Payload second = rule->contribute(executor, context).value();
+  const Payload second = contributed(*rule, executor, context).value();
   EXPECT_EQ(values_of(second), values_of(first));
   EXPECT_EQ(second.tag, first.tag);
   EXPECT_EQ(rule->prepare(executor, context, second).value(), digest);
@@ -218,7 +226,7 @@ TEST(AllreduceRuleTest, AStepThatNobodyHoldsEntriesOfChangesNothingButTheVersion
   fill(executor, ArenaRole::kCurrent, 0.5f, 0.01f);
   fill(executor, ArenaRole::kAnchor, 0.5f, 0.01f);
   RoundContext context;
-  const Payload empty = rule->contribute(executor, context).value();
+  const Payload empty = contributed(*rule, executor, context).value();
   const std::vector<float> before = values_of(executor, ArenaRole::kCurrent);
   ASSERT_TRUE(rule->prepare(executor, context, empty).ok());
   rule->commit(executor, context);
@@ -320,7 +328,7 @@ TEST(StateImageTest, ALateMemberThatTheCommitNamesShiftsByTheNewAnchorMinusItsSn
   late.arena().tag(ArenaRole::kCurrent) = 23;
   RoundContext context;
   context.weight = 3;
-  ASSERT_EQ(diloco->contribute(late, context)->tag, 3u);
+  ASSERT_EQ(contributed(*diloco, late, context)->tag, 3u);
   fill(late, ArenaRole::kCurrent, 7, 0);  // goes on training
   late.arena().tag(ArenaRole::kCurrent) = 27;
   const Bytes image = make_state_image(donor, *diloco, Version(2));

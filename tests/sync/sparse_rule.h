@@ -74,8 +74,9 @@ class SparseRule final : public OuterRule {
   std::unique_ptr<PayloadSum> make_sum(Bytes own, std::size_t parts) const override {
     return std::make_unique<SparseSum>(std::move(own), parts);
   }
+  Status take_snapshot(StageExecutor&, const RoundContext&) override { return {}; }
   Result<Payload> contribute(StageExecutor&, const RoundContext&) override { return Payload{}; }
-  Result<Digest> prepare(StageExecutor&, const RoundContext&, const Payload&) override { return Digest{}; }
+  Result<Digest> prepare(StageExecutor&, const RoundContext&, Payload) override { return Digest{}; }
   void commit(StageExecutor&, const RoundContext&) override {}
   void abandon(StageExecutor&, const RoundContext&) override {}
   std::vector<ArenaRole> shared_roles() const override { return {}; }

@@ -172,7 +172,7 @@ void Replica::contribute(const RoundOpen& open, std::function<void(Result<Contri
       }
     }
     context_.weight = local_.size() * kTargetsOfEntry;
-    Result<Payload> payload = rule_->contribute(executor_, context_);
+    Result<Payload> payload = contributed(*rule_, executor_, context_);
     if (!payload.ok()) return done(payload.error());
     contributed_ = local_;
     Contribution contribution{std::move(*payload), {contributed_.begin(), contributed_.end()}};

@@ -49,6 +49,12 @@ inline std::vector<float> values_of(const Payload& payload) {
   return {values.begin(), values.end()};
 }
 
+// What a member brings, at once.
+inline Result<Payload> contributed(OuterRule& rule, StageExecutor& executor, const RoundContext& context) {
+  SHOAL_TRY(rule.take_snapshot(executor, context));
+  return rule.contribute(executor, context);
+}
+
 inline Session session_of(std::uint64_t n) { return Session{n, 1000 + n}; }
 inline PeerId peer_of(std::uint64_t n) {
   PeerId peer;

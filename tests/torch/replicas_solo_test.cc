@@ -29,6 +29,29 @@ TEST_F(ReplicasSoloTest, OfManyThatMakeSmallStepsNobodyIsRefused) {
   EXPECT_NEAR(train(8, true, kEveryStep).validation_loss, train(1, false, kEveryStep).validation_loss, 0.1);
 }
 
+TEST_F(ReplicasSoloTest, TheFirstRoundMovesTheFirstWeights) {
+  SoloOptions options;
+  options.config = tiny_solo(folder_, letters(20000, 3), 2, 32, "rule = \"diloco\"\ninner_steps = 5\n[end]\nsteps = 3\n");
+  options.config.pipeline.replicas = 2;
+  options.replicas = true;
+  std::vector<StageExecutor*> made;
+  options.factory = [&](const StageSpec& spec) {
+    auto executor = tiny_factory()(spec);
+    if (executor.ok()) made.push_back(executor->get());
+    return executor;
+  };
+  options.on_step = [&](const TrainLine& line) {
+    if (line.step != 1) return;
+    for (StageExecutor* executor : made) {
+      std::vector<float> first(executor->arena().size());
+      initialise(executor->spec(), first);
+      EXPECT_TRUE(std::ranges::equal(executor->arena().span(ArenaRole::kAnchor), first));
+    }
+  };
+  EXPECT_EQ(solo_of(options).rounds, 1u);
+  EXPECT_EQ(made.size(), 4u);
+}
+
 TEST_F(ReplicasSoloTest, RoundsOfStepsOfTheirOwnLearn) {
   const SoloResult result = train(4, true, "rule = \"diloco\"\ninner_steps = 5\n[end]\nsteps = 60\n");
   EXPECT_EQ(result.rounds, 12u);

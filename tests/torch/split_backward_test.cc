@@ -172,8 +172,7 @@ TEST_P(SplitBackwardTest, GivesTheSameBitsBehindAStepThatLooksAheadAndAShift) {
       InnerStep step = contract_step();
       step.look_ahead = 1;
       ASSERT_TRUE(stage.inner_step(kA, step).ok());
-      each->write(k, ArenaRole::kSnapshot, each->read(k, ArenaRole::kAnchor));
-      each->write(k, ArenaRole::kCandidate, each->read(k, ArenaRole::kCurrent));
+      subtract_roles(stage.arena(), ArenaRole::kCurrent, ArenaRole::kAnchor, ArenaRole::kCandidateShift);
       stage.set_shift();
     }
     each->forward(2);

@@ -79,10 +79,9 @@ TEST(StepMathTest, KernelsGiveTheBitsOfTheHost) {
       {&host, &kernels},
       [](Chain& chain, std::uint64_t number) {
         if (number == 2) {
-          std::vector<float> moved = chain.read(0, ArenaRole::kCurrent);
-          chain.write(0, ArenaRole::kSnapshot, moved);
-          for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += 1e-3f * static_cast<float>(i % 7);
-          chain.write(0, ArenaRole::kCandidate, moved);
+          std::vector<float> moved(chain.at(0).arena().size());
+          for (std::size_t i = 0; i < moved.size(); ++i) moved[i] = 1e-3f * static_cast<float>(i % 7);
+          chain.write(0, ArenaRole::kCandidateShift, moved);
           chain.at(0).set_shift();
         }
         return looking_ahead(number);
