@@ -27,7 +27,7 @@ Duration StageTimes::of_bytes(std::size_t members, std::size_t owners) const {
 }
 
 Duration StageTimes::of_jobs() const {
-  constexpr int kTurns = 3;  // to contribute, to prepare, and one for what was measured on other work
+  constexpr int kTurns = 3;  // a snapshot, the work beside the device, and one for what was measured on other work
   Duration longest{};
   for (const auto& [session, member] : book_.of(stage_))
     longest = std::max(longest, detector_.believed(*member, member->jobs.longest_any));

@@ -1,7 +1,8 @@
 #pragma once
 // Where work happens that a loop may not wait for: one job after the other, in the order given. Production: a thread
-// (common/os/work_thread.h). Simulation: virtual time (sim/sim_device.h). A peer has two: its device's (the executor is
-// touched in its jobs alone), and one "aside" for what goes through large memory and waits for no computing.
+// (common/os/work_thread.h). Simulation: virtual time (sim/sim_device.h). A peer has two: its device's, in whose jobs
+// alone the executor computes, and one "aside" for what goes through large memory and waits for no computing, a round's
+// arrays too (sync/outer_rule.h).
 #include <cstdint>
 #include <functional>
 #include <string_view>

@@ -131,7 +131,7 @@ std::optional<Job> Ledger::release_job() {
   return job;
 }
 
-std::optional<Job> Ledger::next_job(bool shift_pending) {
+std::optional<Job> Ledger::next_job(bool shift_pending, bool may_step) {
   if (auto job = release_job()) return job;
   for (const EntrySerial serial : entries_.active())
     if (entries_.find(serial)->state == EntryState::kUndoing)
@@ -139,12 +139,12 @@ std::optional<Job> Ledger::next_job(bool shift_pending) {
                  .serial = serial,
                  .slot = windows_.slot_of(serial).value_or(WindowSlot::kA),
                  .empties = windows_.alone(serial)};
-  if (const Windows::Window* window = windows_.ready())
+  if (const Windows::Window* window = may_step ? windows_.ready() : nullptr)
     return Job{.kind = JobKind::kInnerStep,
                .slot = window->slot,
                .targets = window->targets(),
                .run_targets = window->run_targets};
-  if (shift_pending && windows_.empty()) return Job{.kind = JobKind::kApplyShift};
+  if (may_step && shift_pending && windows_.empty()) return Job{.kind = JobKind::kApplyShift};
   for (const EntrySerial serial : entries_.active()) {
     Entry& e = *entries_.find(serial);
     if (e.state != EntryState::kQueued) continue;

@@ -42,8 +42,8 @@ constexpr bool is_outer(ArenaRole role) {
          (role >= ArenaRole::kSnapshot && role <= ArenaRole::kCandidateShift);
 }
 
-// Thread: device thread only, but span() and tag() of outer roles, by whoever has them for himself (sync/outer_rule.h).
-// Arrays are allocated (zeroed) at first use.
+// Thread: device thread only, but span() and tag(), of roles that nobody writes meanwhile or that are the caller's alone
+// (sync/outer_rule.h). Arrays are allocated (zeroed) at first use.
 class Arena {
  public:
   virtual ~Arena() = default;

@@ -5,8 +5,8 @@
 // (exact integers, for proofs), stages/paced_executor.h (integers with a settable duration and real frame sizes). All
 // pass tests/stages/executor_contract.h.
 //
-// Thread: one thread at a time (the peer's device thread); every call computes and returns. Owns its arena and whatever
-// entries keep.
+// Thread: one thread at a time (the peer's device thread), but for arrays of its arena that a round has for itself
+// (sync/outer_rule.h); every call computes and returns. Owns its arena and whatever entries keep.
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -13,7 +13,7 @@ class SwappableArena : public Arena {
   virtual void swap_parameters() = 0;
 };
 
-// Host memory. Thread: one at a time. A role costs 4 * size() bytes from its first span() to its release().
+// Host memory. Thread: one at a time a role. A role costs 4 * size() bytes from its first span() to its release().
 class HostArena : public SwappableArena {
  public:
   // `rule_state_size` is the length of kRuleState alone, which each outer rule chooses for itself.

@@ -2,10 +2,12 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/Device.h>
 
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "common/check.h"
@@ -27,8 +29,13 @@ struct TorchArena::Slots {
 
 namespace {
 
+// Those of the host may be asked for on a thread of which the tensor library knows no number of threads.
 at::Tensor zeros(std::size_t floats, const c10::Device& device) {
-  return at::zeros({static_cast<std::int64_t>(floats)}, at::TensorOptions().dtype(at::kFloat).device(device));
+  const auto count = static_cast<std::int64_t>(floats);
+  if (!device.is_cpu()) return at::zeros({count}, at::TensorOptions().dtype(at::kFloat).device(device));
+  at::Tensor made = at::empty({count}, at::TensorOptions().dtype(at::kFloat));
+  std::memset(made.data_ptr(), 0, floats * sizeof(float));
+  return made;
 }
 
 }  // namespace

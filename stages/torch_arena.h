@@ -3,7 +3,7 @@
 // On the CPU span() is the tensor itself; on another device it is a host mirror (pull() and push() copy). Of outer roles
 // the host's array is the one that counts, and a device has a copy of it from the first pass that asks for one to the
 // next push(), copy() or move() onto the role.
-// Thread: one at a time. Exceptions of the tensor library (out of memory) pass through; torch_executor.cc stops them.
+// Thread: as Arena. Exceptions of the tensor library (out of memory) pass through; torch_executor.cc stops them.
 #include <memory>
 #include <span>
 #include <string>

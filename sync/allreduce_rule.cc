@@ -49,7 +49,7 @@ class AllreduceRule final : public OuterRule {
     Arena& arena = executor.arena();
     SHOAL_CHECK_EQ(reduced.bytes.size(), arena.size() * sizeof(float));
     if (reduced.weight == 0) {
-      arena.copy(ArenaRole::kAnchor, ArenaRole::kCandidate);
+      std::ranges::copy(arena.span(ArenaRole::kAnchor), arena.span(ArenaRole::kCandidate).begin());
       keep_moments(arena);
     } else {
       SHOAL_TRY(options_.exact ? subtract(arena, reduced) : adamw(executor, context, reduced));

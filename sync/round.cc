@@ -125,6 +125,7 @@ struct Round::State {
   }
 
   void contributed(Result<RoundHost::Contribution> result) {
+    if (phase != Phase::kContributing) return;  // too late: it failed
     if (!result.ok()) return fail(std::nullopt, result.error().message);
     RoundReport message;
     message.weight = result->payload.weight;

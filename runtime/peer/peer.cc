@@ -80,7 +80,11 @@ void Peer::end_session(const std::string& why) {
   env_.loop.post(lifetime_.guard([this, why] {
     if (!state_.is(PeerPhase::kRestarting)) return;
     events_.write({.event = EventKind::kFenced, .cause = why});
-    keep_state();
+    // Behind what a round still does to its arrays: it holds the executor.
+    env_.aside.run(
+        WorkKind::kAside, [] {}, lifetime_.guard([this] {
+          if (state_.is(PeerPhase::kRestarting)) keep_state();
+        }));
   }));
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kFloat = 4, kNarrow = 2;  // bytes
 constexpr std::uint64_t kNarrowCopies = 3;        // of both parameter buffers, and of the anchor while it is evaluated
-constexpr std::uint64_t kPreparedArrays = 4;      // the sum and three candidates; at a commit the shift in place of one
+constexpr std::uint64_t kPreparedArrays = 4;      // the sum, or the shift, and three others; what a round started from is one
 
 Shape shape_between(const RunConfig& config) {
   return {config.data.sequences, config.model.positions, config.model.wire_width()};
@@ -161,7 +161,7 @@ std::uint64_t StageMemory::peak(std::uint64_t entries) const {
   // One graph goes while the gradients grow.
   const std::uint64_t here = graphs_wait ? graph : 0;
   const std::uint64_t pass = std::max(graph + beside_graph, gradients) - here + passing + (inputs_wait ? 0 : inputs);
-  return state() + loss + entries * entry() + std::max(round + pass, prepared);
+  return state() + loss + entries * entry() + std::max(round, prepared) + pass;
 }
 
 StageMemory stage_memory(const RunConfig& config, const StageSpec& spec) {

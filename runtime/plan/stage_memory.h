@@ -3,9 +3,10 @@
 // tell others and show goes by it, and `shoal plan` prints it. Pure; thread-safe.
 //
 // Arrays are those of all trained parameters, in fp32. All the time: the parameters and the buffer that is written
-// next, two moments, two accumulators, the anchor, and with diloco its outer momentum. While a round's parts are put
-// together, beside passes: its own part, those of others, their sum and what it started from; while it is prepared: the
-// sum and three candidates. A backward's gradients grow to one array while its graph goes, so that of both the larger
+// next, two moments, two accumulators, the anchor, and with diloco its outer momentum. Beside passes, while a round's
+// parts are put together: its own part, those of others, their sum and what it started from; while it is prepared: the
+// sum, what it started from and two or three candidates. Not counted: a shift that still waits when the next round
+// begins, of a member that made no step between. A backward's gradients grow to one array while its graph goes, so that of both the larger
 // counts; where the layers' graphs are made one after the other, the first layer's stands beside the gradients of all
 // others. An image, for a joiner, a checkpoint or --save, is made between two rounds and may still stand in the next.
 #include <cstdint>

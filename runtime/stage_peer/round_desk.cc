@@ -1,5 +1,7 @@
 #include "runtime/stage_peer/round_desk.h"
 
+#include <algorithm>
+
 #include "common/fault.h"
 #include "common/log.h"
 #include "runtime/config/outer_rules.h"
@@ -60,6 +62,13 @@ bool RoundDesk::catch_up(Bytes image) {
 
 const OuterRule* RoundDesk::rule(std::uint8_t rule_id) const { return rules_.of(static_cast<RuleId>(rule_id)).get(); }
 
+// What was prepared may be committed after the session: its candidates stay in the arena (kept_state.h).
+void RoundDesk::cancel() {
+  const auto prepared = arena_.prepared;
+  round_.cancel();
+  arena_.prepared = prepared;
+}
+
 RoundContext RoundDesk::context_of(const RoundOpen& open) const {
   RoundContext context;
   context.round = open.round;
@@ -74,6 +83,7 @@ RoundContext RoundDesk::context_of(const RoundOpen& open) const {
 }
 
 void RoundDesk::contribute(const RoundOpen& open, std::function<void(Result<Contribution>)> done) {
+  every_step_ = rule_of(open)->every_step();
   windows_.note_run(open.run_targets);
   step_ = ToContribute{open, std::move(done)};
   if (open.last) windows_.flush();
@@ -99,10 +109,12 @@ void RoundDesk::prepare(const RoundOpen& open, Payload reduced, std::function<vo
 }
 
 void RoundDesk::run_beside(const RoundOpen& open, std::function<void(StageExecutor&)> job, std::function<void()> done) {
-  ++beside_;
+  if (beside_++ == 0) beside_since_ = session_.loop.now();
   session_.aside.run(
       WorkKind::kAside, [job = std::move(job), executor = session_.executor] { job(*executor); },
       lifetime_.guard([this, round = open.round, done = std::move(done)] {
+        longest_beside_ = std::max({longest_beside_, beside_for(), Duration(1)});
+        beside_since_ = session_.loop.now();
         --beside_;
         if (round_.current() == round) done();
         device_.pump();
@@ -266,6 +278,7 @@ bool RoundDesk::run_contribute() {
       WorkKind::kSnapshot,
       [r, context, taken](StageExecutor& executor) { *taken = r->take_snapshot(executor, context); },
       [this, open, r, context, contribute, payload, taken, contributed] {
+        if (round_.current() != open.round) return;
         if (!taken->ok()) return contribute->done(taken->error());
         run_beside(
             open,

@@ -225,7 +225,7 @@ void StagePeer::note_stranded() {
 std::optional<Job> StagePeer::next_job() {
   windows_.note_time(session_.loop.now());
   if (ledger_.leaving()) windows_.flush();
-  return ledger_.next_job(arena_.shift_pending);
+  return ledger_.next_job(arena_.shift_pending, !rounds_.holds_parameters());
 }
 
 std::uint32_t StagePeer::job_ms() const {
@@ -233,10 +233,12 @@ std::uint32_t StagePeer::job_ms() const {
 }
 
 StagePeerStatus StagePeer::status() const {
+  // Of the device's job and of a round's work beside it the one that has run for longer.
+  const bool beside = rounds_.beside() && (device_.idle() || rounds_.beside_for() > device_.running());
   return {.settled_targets = windows_.stepped_targets(),
           .device_busy = !device_.idle(),
-          .job_ms = job_ms(),
-          .longest_ms = milliseconds_up(device_.longest_of_kind()),
+          .job_ms = beside ? std::max(1u, milliseconds_up(rounds_.beside_for())) : job_ms(),
+          .longest_ms = milliseconds_up(beside ? rounds_.longest_beside() : device_.longest_of_kind()),
           .longest_job = device_.longest(),
           .live = ledger_.entries().live(),
           .queued = ledger_.queued(),

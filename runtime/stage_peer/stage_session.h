@@ -47,7 +47,7 @@ struct StageSession {
   EventLoop& loop;
   Links& links;
   WorkQueue& device;
-  WorkQueue& aside;  // for what goes through large memory and needs no executor: waits for no computing
+  WorkQueue& aside;  // for what goes through large memory: waits for no computing
   EventLog& events;
   StagePeerOwner& owner;
   std::shared_ptr<StageExecutor> executor;

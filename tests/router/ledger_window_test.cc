@@ -87,6 +87,15 @@ TEST(LedgerWindowTest, JobsComeInThisOrder) {
                                          JobKind::kForward, JobKind::kBackward}));
 }
 
+TEST(LedgerWindowTest, NothingIsWrittenWhileTheParametersAreNotItsOwn) {
+  LedgerRig rig(1, 2, 1);
+  const EntrySerial a = rig.count(2, 0);
+  rig.commit(0, {rig.own(a)});
+  ASSERT_EQ(rig.work()->kind, JobKind::kRelease);
+  EXPECT_EQ(rig.ledger.next_job(true, false), std::nullopt);
+  EXPECT_EQ(rig.ledger.next_job(true)->kind, JobKind::kInnerStep);
+}
+
 TEST(LedgerWindowTest, AShiftAloneIsWrittenWhenNoWindowIsOpen) {
   LedgerRig rig(1, 2, 2);
   rig.count(2, 0);

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
+
 #include "runtime/stage_peer/entry_desk.h"
 #include "sim/sim_loop.h"
 #include "stages/integer_executor.h"
@@ -167,6 +169,88 @@ TEST_F(RoundDeskTest, AnAbandonClearsThePreparedCandidateAndTellsTheDevice) {
   EXPECT_FALSE(arena.prepared);
   EXPECT_EQ(queue.kinds.back(), WorkKind::kAbandon);
   EXPECT_TRUE(desk.quiet());
+}
+
+TEST_F(RoundDeskTest, WhatWasReportedOutlivesTheSession) {
+  desk.on_open(remote(kAuthority), opened(RuleId::kDiloco));
+  ASSERT_TRUE(arena.prepared);
+  device.stop();
+  desk.cancel();
+  EXPECT_FALSE(desk.active());
+  EXPECT_TRUE(arena.prepared) << "the authority may have committed it";
+}
+
+TEST_F(RoundDeskTest, ARoundOfAGlobalStepHoldsTheParametersUntilItIsOver) {
+  EXPECT_FALSE(desk.holds_parameters());
+  windows.close_step(StepId(1));
+  desk.on_open(remote(kAuthority), opened(RuleId::kAllreduce));
+  EXPECT_TRUE(desk.holds_parameters());
+  desk.on_commit(remote(kAuthority), committed());
+  EXPECT_EQ(arena.version, Version(1));
+  EXPECT_FALSE(desk.holds_parameters());
+}
+
+TEST_F(RoundDeskTest, ARoundOfOwnStepsLeavesTheParametersToThem) {
+  desk.on_open(remote(kAuthority), opened(RuleId::kDiloco));
+  EXPECT_TRUE(desk.active());
+  EXPECT_FALSE(desk.holds_parameters());
+}
+
+class SlowAsideTest : public RoundDeskTest {
+ protected:
+  // Keeps what it is given.
+  class HeldQueue final : public WorkQueue {
+   public:
+    void run(WorkKind, std::function<void()> job, std::function<void()> done) override {
+      jobs.emplace_back(std::move(job), std::move(done));
+    }
+    void finish() {
+      auto [job, done] = std::move(jobs.front());
+      jobs.pop_front();
+      job();
+      done();
+    }
+    std::deque<std::pair<std::function<void()>, std::function<void()>>> jobs;
+  };
+  HeldQueue held;
+  StageSession apart = [this] {
+    return StageSession{.config = session.config,
+                        .spec = session.spec,
+                        .self = session.self,
+                        .authority = session.authority,
+                        .loop = loop,
+                        .links = session.links,
+                        .device = queue,
+                        .aside = held,
+                        .events = *events,
+                        .owner = session.owner,
+                        .executor = executor};
+  }();
+  DeviceScheduler other{queue, loop, executor, {[this] { return slow.start_next(); }}};
+  RoundDesk slow{apart, neighbours, ledger, windows, other, arena, writes};
+};
+
+TEST_F(SlowAsideTest, TheDeviceIsFreeMeanwhileAndHearsOfAnAbandonBehindIt) {
+  slow.on_open(remote(kAuthority), opened(RuleId::kDiloco));
+  ASSERT_EQ(held.jobs.size(), 1u) << "what it brings";
+  EXPECT_EQ(queue.kinds, std::vector{WorkKind::kSnapshot});
+  EXPECT_TRUE(other.idle());
+  EXPECT_FALSE(slow.quiet());
+  loop.run_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(slow.beside_for(), std::chrono::milliseconds(300));
+  held.finish();
+  EXPECT_EQ(slow.longest_beside(), std::chrono::milliseconds(300));
+  ASSERT_EQ(held.jobs.size(), 1u) << "the candidate";
+  EXPECT_EQ(reported(), std::vector{ReportKind::kContributed});
+  RoundAbandon abandon;
+  abandon.round = RoundId(1);
+  slow.on_abandon(remote(kAuthority), abandon);
+  EXPECT_EQ(queue.kinds.back(), WorkKind::kSnapshot) << "the arrays are in use";
+  held.finish();
+  EXPECT_EQ(queue.kinds.back(), WorkKind::kAbandon);
+  EXPECT_FALSE(arena.prepared) << "nobody was told of that candidate";
+  EXPECT_EQ(reported(), std::vector{ReportKind::kContributed});
+  EXPECT_TRUE(slow.quiet());
 }
 
 // The part is too short, so its sender is blamed when it is looked at.
