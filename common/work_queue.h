@@ -18,9 +18,9 @@ enum class WorkKind : std::uint8_t {
   kEvaluate,
   kBackward,
   kUndo,
-  kWrite,    // an inner step
-  kShift,    // of the parameters, after a round
-  kRelease,  // of graphs
+  kWrite,     // an inner step
+  kShift,     // of the parameters, after a round
+  kRelease,   // of graphs
   kSnapshot,  // of what a round is about
   kCommit,
   kAbandon,

@@ -124,7 +124,7 @@ class Ledger {
 
   // ---- device ----
   // The next job, if any; REQUIRES: the last one is done. `shift_pending`: the executor has a shift to write when
-  // nothing is open. `may_step`: the parameters are nobody else's to write.
+  // nothing is open. `may_step`: no round writes the parameters.
   std::optional<Job> next_job(bool shift_pending, bool may_step = true);
   // What the executor must hear of before anything writes the parameters; first of next_job().
   std::optional<Job> release_job();

@@ -144,7 +144,7 @@ std::optional<Job> Ledger::next_job(bool shift_pending, bool may_step) {
                .slot = window->slot,
                .targets = window->targets(),
                .run_targets = window->run_targets};
-  if (may_step && shift_pending && windows_.empty()) return Job{.kind = JobKind::kApplyShift};
+  if (shift_pending && windows_.empty()) return Job{.kind = JobKind::kApplyShift};
   for (const EntrySerial serial : entries_.active()) {
     Entry& e = *entries_.find(serial);
     if (e.state != EntryState::kQueued) continue;

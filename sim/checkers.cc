@@ -98,8 +98,8 @@ class ReplicaCheck {
     std::vector<float> own(current.begin(), current.end());
     for (std::size_t i = 0; i < own.size(); ++i)
       own[i] += (shifts ? arena.span(ArenaRole::kShift)[i] : 0.0f) - anchor[i];
-    const CountTag tag = arena.tag(ArenaRole::kCurrent) + (shifts ? arena.tag(ArenaRole::kShift) : 0) -
-                         arena.tag(ArenaRole::kAnchor);
+    const CountTag tag =
+        arena.tag(ArenaRole::kCurrent) + (shifts ? arena.tag(ArenaRole::kShift) : 0) - arena.tag(ArenaRole::kAnchor);
     const std::string wrong = differs(tag, own, stepped, -1);
     if (!wrong.empty()) problem("the parameters are not the anchor and what the ledger calls stepped: " + wrong);
   }

@@ -31,8 +31,8 @@ enum class ArenaRole : std::uint8_t {
   kCandidateMoment2,
   kCandidateOuter,
   kCandidateShift,  // what a round's commit will add to the parameters
-  kBase,       // what adapters stand beside, parameters of base_of(spec): given once, never written by training
-  kRuleState,  // whatever an outer rule keeps (error feedback, ...)
+  kBase,            // what adapters stand beside, parameters of base_of(spec): given once, never written by training
+  kRuleState,       // whatever an outer rule keeps (error feedback, ...)
   kCount_,
 };
 
@@ -42,8 +42,8 @@ constexpr bool is_outer(ArenaRole role) {
          (role >= ArenaRole::kSnapshot && role <= ArenaRole::kCandidateShift);
 }
 
-// Thread: device thread only, but span() and tag(), of roles that nobody writes meanwhile or that are the caller's alone
-// (sync/outer_rule.h). Arrays are allocated (zeroed) at first use.
+// Thread: device thread only, but span() and tag(), of roles that nobody writes meanwhile or that are the caller's
+// alone (sync/outer_rule.h). Arrays are allocated (zeroed) at first use.
 class Arena {
  public:
   virtual ~Arena() = default;

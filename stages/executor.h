@@ -131,8 +131,8 @@ class StageExecutor {
   // Makes kOther the current parameters: stamp + 1. REQUIRES: begin_write() since the last flip.
   virtual InnerStepResult flip() = 0;
 
-  // A round's result: kCandidateShift, the new anchor less the snapshot, becomes kShift, which is added to the parameters
-  // together with the next write. Adds up when one is pending. Tags likewise.
+  // A round's result: kCandidateShift, the new anchor less the snapshot, becomes kShift, which is added to the
+  // parameters together with the next write. Adds up when one is pending. Tags likewise.
   virtual void set_shift() = 0;
   virtual bool shift_pending() const = 0;
   // Writes kOther = kCurrent + shift and flips. REQUIRES: unsettled_at_other() == 0 and shift_pending().

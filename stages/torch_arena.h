@@ -1,9 +1,9 @@
 #pragma once
 // The flat arrays of a stage as tensors on any device, and the parameter tensors that autograd sees as views of them.
-// On the CPU span() is the tensor itself; on another device it is a host mirror (pull() and push() copy). Of outer roles
-// the host's array is the one that counts, and a device has a copy of it from the first pass that asks for one to the
-// next push(), copy() or move() onto the role.
-// Thread: as Arena. Exceptions of the tensor library (out of memory) pass through; torch_executor.cc stops them.
+// On the CPU span() is the tensor itself; on another device it is a host mirror (pull() and push() copy). Of outer
+// roles the host's array is the one that counts, and a device has a copy of it from the first pass that asks for one to
+// the next push(), copy() or move() onto the role. Thread: as Arena. Exceptions of the tensor library (out of memory)
+// pass through; torch_executor.cc stops them.
 #include <memory>
 #include <span>
 #include <string>
@@ -58,7 +58,7 @@ class TorchArena : public SwappableArena {
   struct Slots;
   Slot& slot(ArenaRole role) const;
   const at::Tensor& whole(ArenaRole role);  // the array that counts
-  void forget_made(ArenaRole role);          // of the array that counts
+  void forget_made(ArenaRole role);         // of the array that counts
   std::size_t size_of(ArenaRole role) const { return role == ArenaRole::kBase ? base_size_ : size_; }
 
   std::size_t size_, base_size_ = 0;  // floats

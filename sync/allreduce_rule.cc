@@ -25,8 +25,8 @@ class AllreduceRule final : public OuterRule {
     return {ArenaRole::kCandidateMoment1, ArenaRole::kCandidateMoment2};
   }
 
-  // The window is closed and nobody makes inner steps, so nothing of it changes until the commit. (An image that is made
-  // meanwhile pulls the moments again, the same bits.)
+  // The window is closed and nobody makes inner steps, so nothing of it changes until the commit. (An image that is
+  // made meanwhile pulls the moments again, the same bits.)
   Status take_snapshot(StageExecutor& executor, const RoundContext& context) override {
     SHOAL_TRY(check_no_fragment(context));
     Arena& arena = executor.arena();

@@ -73,8 +73,8 @@ class DilocoRule final : public OuterRule {
 
  private:
   static void release(Arena& arena) {
-    for (const ArenaRole role : {ArenaRole::kSnapshot, ArenaRole::kCandidate, ArenaRole::kCandidateOuter,
-                                 ArenaRole::kCandidateShift})
+    for (const ArenaRole role :
+         {ArenaRole::kSnapshot, ArenaRole::kCandidate, ArenaRole::kCandidateOuter, ArenaRole::kCandidateShift})
       arena.release(role);
   }
 

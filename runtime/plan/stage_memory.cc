@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::uint64_t kFloat = 4, kNarrow = 2;  // bytes
 constexpr std::uint64_t kNarrowCopies = 3;        // of both parameter buffers, and of the anchor while it is evaluated
-constexpr std::uint64_t kPreparedArrays = 4;      // the sum, or the shift, and three others; what a round started from is one
+constexpr std::uint64_t kPreparedArrays =
+    4;  // the sum, or the shift, and three others; what a round started from is one
 
 Shape shape_between(const RunConfig& config) {
   return {config.data.sequences, config.model.positions, config.model.wire_width()};

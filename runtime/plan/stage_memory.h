@@ -6,9 +6,10 @@
 // next, two moments, two accumulators, the anchor, and with diloco its outer momentum. Beside passes, while a round's
 // parts are put together: its own part, those of others, their sum and what it started from; while it is prepared: the
 // sum, what it started from and two or three candidates. Not counted: a shift that still waits when the next round
-// begins, of a member that made no step between. A backward's gradients grow to one array while its graph goes, so that of both the larger
-// counts; where the layers' graphs are made one after the other, the first layer's stands beside the gradients of all
-// others. An image, for a joiner, a checkpoint or --save, is made between two rounds and may still stand in the next.
+// begins, of a member that made no step between. A backward's gradients grow to one array while its graph goes, so that
+// of both the larger counts; where the layers' graphs are made one after the other, the first layer's stands beside the
+// gradients of all others. An image, for a joiner, a checkpoint or --save, is made between two rounds and may still
+// stand in the next.
 #include <cstdint>
 #include <span>
 #include <string>

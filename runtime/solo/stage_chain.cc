@@ -37,13 +37,6 @@ Error no_model() {
   return make_error(ErrorCode::kUnsupported, "this executor holds no model: use [executor] kind = \"torch\"");
 }
 
-void copy_to_anchor(Arena& arena) {
-  arena.pull(ArenaRole::kCurrent);
-  std::ranges::copy(arena.span(ArenaRole::kCurrent), arena.span(ArenaRole::kAnchor).begin());
-  arena.tag(ArenaRole::kAnchor) = arena.tag(ArenaRole::kCurrent);
-  arena.push(ArenaRole::kAnchor);
-}
-
 }  // namespace
 
 Result<StageChain> StageChain::make(const RunConfig& config, const ExecutorFactory& factory,
@@ -160,7 +153,7 @@ Status StageChain::step(const InnerStep& step) {
 }
 
 void StageChain::publish() {
-  for (const auto& stage : stages_) copy_to_anchor(stage->arena());
+  for (const auto& stage : stages_) stage->arena().copy(ArenaRole::kCurrent, ArenaRole::kAnchor);
 }
 
 Result<MeanLoss> StageChain::evaluate(const HostTensor& tokens) {

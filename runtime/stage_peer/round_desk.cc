@@ -281,8 +281,7 @@ bool RoundDesk::run_contribute() {
         if (round_.current() != open.round) return;
         if (!taken->ok()) return contribute->done(taken->error());
         run_beside(
-            open,
-            [r, context, payload](StageExecutor& executor) { *payload = r->contribute(executor, context); },
+            open, [r, context, payload](StageExecutor& executor) { *payload = r->contribute(executor, context); },
             contributed);
       });
   return true;

@@ -108,8 +108,8 @@ class RoundDesk final : private RoundHost {
   std::size_t beside_ = 0;                                     // under way
   TimePoint beside_since_{};
   Duration longest_beside_{};
-  bool every_step_ = false;  // rule of the round that was contributed to last
-  std::optional<Version> committing_;                                     // the device is at it
+  bool every_step_ = false;             // rule of the round that was contributed to last
+  std::optional<Version> committing_;   // the device is at it
   std::optional<RoundOpen> abandoned_;  // the device has not heard yet; the next round's step may wait behind it
   std::map<InboundFrames, RoundPart> parts_on_the_way_;
   std::uint64_t sent_bytes_ = 0;

@@ -233,7 +233,7 @@ std::uint32_t StagePeer::job_ms() const {
 }
 
 StagePeerStatus StagePeer::status() const {
-  // Of the device's job and of a round's work beside it the one that has run for longer.
+  // The device's job, or a round's work beside it: the one that has run for longer.
   const bool beside = rounds_.beside() && (device_.idle() || rounds_.beside_for() > device_.running());
   return {.settled_targets = windows_.stepped_targets(),
           .device_busy = !device_.idle(),

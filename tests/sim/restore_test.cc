@@ -132,7 +132,8 @@ TEST_P(RestoreTest, ADamagedCheckpointIsNamedAndNeverLoaded) {
 bool only_first_versions_died(const AuditReport& report) {
   return report.verdict() == AuditVerdict::kIncomplete &&
          std::ranges::all_of(report.incomplete, [](const std::string& line) {
-           return line.starts_with("no replica of stage ") && line.ends_with(" wrote of its anchor at the last version 1");
+           return line.starts_with("no replica of stage ") &&
+                  line.ends_with(" wrote of its anchor at the last version 1");
          });
 }
 

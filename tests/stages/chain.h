@@ -63,9 +63,7 @@ class Chain {
         initialise(made, arena.span(ArenaRole::kCurrent));
         arena.push(ArenaRole::kCurrent);
       }
-      arena.pull(ArenaRole::kCurrent);
-      std::ranges::copy(arena.span(ArenaRole::kCurrent), arena.span(ArenaRole::kAnchor).begin());
-      arena.push(ArenaRole::kAnchor);
+      arena.copy(ArenaRole::kCurrent, ArenaRole::kAnchor);
       gradients.emplace_back();
       activations.emplace_back();
     }

@@ -31,7 +31,8 @@ TEST_F(ReplicasSoloTest, OfManyThatMakeSmallStepsNobodyIsRefused) {
 
 TEST_F(ReplicasSoloTest, TheFirstRoundMovesTheFirstWeights) {
   SoloOptions options;
-  options.config = tiny_solo(folder_, letters(20000, 3), 2, 32, "rule = \"diloco\"\ninner_steps = 5\n[end]\nsteps = 3\n");
+  options.config =
+      tiny_solo(folder_, letters(20000, 3), 2, 32, "rule = \"diloco\"\ninner_steps = 5\n[end]\nsteps = 3\n");
   options.config.pipeline.replicas = 2;
   options.replicas = true;
   std::vector<StageExecutor*> made;
