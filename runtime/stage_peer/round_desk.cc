@@ -109,12 +109,10 @@ void RoundDesk::prepare(const RoundOpen& open, Payload reduced, std::function<vo
 }
 
 void RoundDesk::run_beside(const RoundOpen& open, std::function<void(StageExecutor&)> job, std::function<void()> done) {
-  if (beside_++ == 0) beside_since_ = session_.loop.now();
+  ++beside_;
   session_.aside.run(
       WorkKind::kAside, [job = std::move(job), executor = session_.executor] { job(*executor); },
       lifetime_.guard([this, round = open.round, done = std::move(done)] {
-        longest_beside_ = std::max({longest_beside_, beside_for(), Duration(1)});
-        beside_since_ = session_.loop.now();
         --beside_;
         if (round_.current() == round) done();
         device_.pump();

@@ -44,10 +44,6 @@ class RoundDesk final : private RoundHost {
   bool active() const { return round_.active(); }
   // No step waits or is worked on, and nothing was missed.
   bool quiet() const { return std::holds_alternative<std::monostate>(step_) && beside_ == 0 && !behind(); }
-  // Work beside the device is under way, for so long; and the longest there was, 0 = none yet.
-  bool beside() const { return beside_ > 0; }
-  Duration beside_for() const { return beside() ? session_.loop.now() - beside_since_ : Duration(0); }
-  Duration longest_beside() const { return longest_beside_; }
   // A round that writes the parameters is open here: no inner step may.
   bool holds_parameters() const { return round_.active() && every_step_; }
   std::uint64_t sent_bytes() const { return sent_bytes_; }  // frames of pieces and sums, to other members
@@ -106,10 +102,8 @@ class RoundDesk final : private RoundHost {
   CatchUp catch_up_;
   std::variant<std::monostate, ToContribute, ToCommit> step_;  // waits for the ledger or the device
   std::size_t beside_ = 0;                                     // under way
-  TimePoint beside_since_{};
-  Duration longest_beside_{};
-  bool every_step_ = false;             // rule of the round that was contributed to last
-  std::optional<Version> committing_;   // the device is at it
+  bool every_step_ = false;                                    // rule of the round that was contributed to last
+  std::optional<Version> committing_;                          // the device is at it
   std::optional<RoundOpen> abandoned_;  // the device has not heard yet; the next round's step may wait behind it
   std::map<InboundFrames, RoundPart> parts_on_the_way_;
   std::uint64_t sent_bytes_ = 0;

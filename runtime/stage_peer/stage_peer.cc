@@ -233,12 +233,10 @@ std::uint32_t StagePeer::job_ms() const {
 }
 
 StagePeerStatus StagePeer::status() const {
-  // The device's job, or a round's work beside it: the one that has run for longer.
-  const bool beside = rounds_.beside() && (device_.idle() || rounds_.beside_for() > device_.running());
   return {.settled_targets = windows_.stepped_targets(),
           .device_busy = !device_.idle(),
-          .job_ms = beside ? std::max(1u, milliseconds_up(rounds_.beside_for())) : job_ms(),
-          .longest_ms = milliseconds_up(beside ? rounds_.longest_beside() : device_.longest_of_kind()),
+          .job_ms = job_ms(),
+          .longest_ms = milliseconds_up(device_.longest_of_kind()),
           .longest_job = device_.longest(),
           .live = ledger_.entries().live(),
           .queued = ledger_.queued(),
